@@ -16,16 +16,17 @@ def test_spans_cover_every_row_once_in_order():
 @pytest.mark.parametrize("n_rows", [1, 7, 1000])
 def test_blocks_that_follow_each_other_are_joined_and_no_others(n_rows):
     X = np.arange(60.0).reshape(30, 2)
-    one = [Block(X[i : i + 5], None, "one", i, i / 30) for i in range(0, 30, 5)]
-    weighted = Block(X[:5], np.ones(5), "one", 30)
-    others = [Block(X[:5], None, "other", 35), Block(X[5:10], None, "other", 50)]
+    one = [Block(X[i : i + 5], X[i : i + 5, 0], "one", i, i / 30) for i in range(0, 30, 5)]
+    others = [
+        Block(X[:5], w, name, row)
+        for w, name, row in ((None, "one", 30), (None, "other", 35), (None, "other", 50))
+    ]
 
-    *joined, a, b, c = join_blocks([*one, weighted, *others], n_rows)
+    *joined, a, b, c = join_blocks([*one, *others], n_rows)
 
-    for block, expected in ((a, weighted), (b, others[0]), (c, others[1])):
-        assert_array_equal(block.values, expected.values)
-        assert block.first_row == expected.first_row
-    assert_array_equal(np.concatenate([block.values for block in joined]), X)
+    assert [a, b, c] == others
     assert len(joined[0].values) >= min(n_rows, 30)
-    for block in joined:  # rows keep their numbers
+    assert_array_equal(np.concatenate([block.values for block in joined]), X)
+    for block in joined:  # rows keep their numbers and weights
         assert_array_equal(block.values[0], X[block.first_row])
+        assert_array_equal(block.weights, block.values[:, 0])

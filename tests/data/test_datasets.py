@@ -31,17 +31,10 @@ def test_points_lie_around_their_means():
     """The mean of about 2500 points of spread 0.05 is off by 6 sigma = 0.006 at most."""
     X, labels = gaussian_mixture(10_000, 3, 4, seed=1)
 
-    assert X.shape == (10_000, 3)
-    assert X.dtype == np.float64
-    assert set(labels) == {0, 1, 2, 3}
+    assert (X.shape, X.dtype, set(labels)) == ((10_000, 3), np.float64, {0, 1, 2, 3})
     for k in range(4):
         cluster = X[labels == k]
-        assert np.all(np.abs(cluster.mean(axis=0)) < 1.006)
+        assert np.abs(cluster.mean(axis=0)).max() < 1.006
         np.testing.assert_allclose(cluster.std(axis=0), 0.05, rtol=0.1)
-
-
-def test_the_seed_decides():
-    first, again, other = (gaussian_mixture(50, 2, 3, seed=seed) for seed in (4, 4, 5))
-
-    assert_array_equal(np.column_stack(first), np.column_stack(again))
-    assert not np.array_equal(first[0], other[0])
+    assert_array_equal(gaussian_mixture(10_000, 3, 4, seed=1)[0], X)
+    assert not np.array_equal(gaussian_mixture(10_000, 3, 4, seed=2)[0], X)

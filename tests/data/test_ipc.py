@@ -13,18 +13,8 @@ X = np.random.default_rng(0).normal(size=(20, 3))
 TABLE = pa.table({"a": X[:, 0], "t": ["text"] * 20, "b": X[:, 1], "c": X[:, 2]})
 
 
-def write_file(path, codec, new=pa.ipc.new_file):
-    options = pa.ipc.IpcWriteOptions(compression=codec)
-    with pa.OSFile(str(path), "wb") as f, new(f, TABLE.schema, options=options) as w:
-        w.write_table(TABLE, max_chunksize=9)
-
-
-def write_stream(path, codec):
-    write_file(path, codec, pa.ipc.new_stream)
-
-
 def test_blocks_outlive_the_map_they_came_from(tmp_path):
-    write_file(tmp_path / "x.arrow", None)
+    pyarrow.feather.write_feather(TABLE, tmp_path / "x.arrow", "uncompressed", chunksize=9)
 
     blocks = [block.values for block in open_source(tmp_path, columns=["a"], block_rows=2)]
 

@@ -37,17 +37,3 @@ def test_only_the_columns_asked_for_are_read(check_rows, path):
         open_source(path)
     with pytest.raises(DataError, match=r"cannot read .*x\.parquet: it seems damaged"):
         list(open_source(path, columns=["b"]))
-
-
-def test_batches_do_not_hold_row_groups(tmp_path):
-    """One row group of 32 MB is read with a few MB of Arrow memory."""
-    path = tmp_path / "big.parquet"
-    numbers = np.random.default_rng(0).normal(size=2_000_000)
-    table = pa.table({"a": numbers, "b": numbers})
-    pq.write_table(table, path, row_group_size=2_000_000, compression="none", use_dictionary=False)
-    del table
-    before = pa.total_allocated_bytes()
-
-    peak = max(pa.total_allocated_bytes() for _ in open_source(path, block_rows=10_000))
-
-    assert peak - before < 12e6

@@ -99,9 +99,7 @@ def test_a_sorted_file_is_sampled_from_all_along(name, folder):
     assert n_twice == 0 or (n_twice < 5 and name in ("table.csv", "table.txt"))  # seeks in one line
     assert sample.weights is None or sample.weights.tolist() == (rows + 1.0).tolist()
     np.testing.assert_allclose(sample.values.mean(axis=0), 0.0, atol=0.1)
-    np.testing.assert_allclose(sample.values.std(axis=0), 1.0, atol=0.1)
-    assert sample.values.min() < -2.0
-    assert sample.values.max() > 2.0
+    assert sample.values.min() < -2.0 < 2.0 < sample.values.max()
     assert first == again != other
 
 
@@ -207,7 +205,7 @@ def test_a_large_memory_map_is_a_file_and_a_small_one_is_memory(folder, monkeypa
 
     assert source.access is Access.DISK
     assert_array_equal(X[sample.weights.astype(int) - 1], sample.values)
-    assert sample.values.mean() == pytest.approx(0.0, abs=0.1)
+    assert all(np.shares_memory(block.values, mapped) for block in source)
 
 
 @given(n=st.integers(1, 200), length=st.integers(0, 1000), seed=st.integers(0, 2**64 - 1))

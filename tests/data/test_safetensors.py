@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-import sketchshift as ss
 from sketchshift.data import Access, open_source
 from sketchshift.errors import DataError
 
@@ -20,21 +19,13 @@ def path(tmp_path):
     return tmp_path / "x.safetensors"
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i2", "u4", "u8", "f2"])
-def test_a_tensor_that_the_library_wrote_gives_its_rows(check_rows, path, dtype):
-    tensor = np.abs(X).astype(dtype)
-    save_file({"v": tensor}, path)
-
-    check_rows(path, tensor)
-    source = open_source(path)
-    assert (source.n_rows, source.access, source.columns) == (20, Access.DISK, None)
-
-
-def test_every_bfloat16_becomes_the_float_that_it_is(check_rows, path):
-    halves = np.arange(2**16, dtype=np.uint16).view(ml_dtypes.bfloat16).reshape(-1, 2)
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+def test_every_short_float_becomes_the_float_that_it_is(check_rows, path, dtype):
+    halves = np.arange(2**16, dtype=np.uint16).view(dtype).reshape(-1, 2)
     save_file({"v": halves}, path)
 
     check_rows(path, halves.astype(np.float32))
+    assert open_source(path).access is Access.DISK
 
 
 def test_a_tensor_is_chosen_by_name(check_rows, path):
@@ -43,14 +34,14 @@ def test_a_tensor_is_chosen_by_name(check_rows, path):
     save_file({"a": X, "b": 2 * X, "bias": X[0].copy(), "none": np.empty((0, 3))}, path)
     check_rows(path, 2 * X, columns=["b"])
     assert list(open_source(path, columns=["none"])) == []
-    with pytest.raises(DataError, match=r"3 tensors with rows: .*'a' \(F64, 20 x 3\).*columns=\['"):
-        open_source(path)
-    with pytest.raises(DataError, match=r"no tensor 'c'.*'a'"):
-        open_source(path, columns=["c"])
-    with pytest.raises(DataError, match=r"choose one tensor, with columns=\['a'\]"):
-        open_source(path, columns=["a", "b"])
-    with pytest.raises(DataError, match=r"tensor 'bias' .*one dimension"):
-        open_source(path, columns=["bias"])
+    for columns, message in (
+        (None, r"3 tensors with rows: .*'a' \(F64, 20 x 3\).*columns=\['"),
+        (["c"], r"no tensor 'c'.*'a'"),
+        (["a", "b"], r"choose one tensor, with columns=\['a'\]"),
+        (["bias"], r"tensor 'bias' .*one dimension"),
+    ):
+        with pytest.raises(DataError, match=message):
+            open_source(path, columns=columns)
 
 
 def test_files_without_such_a_tensor_are_refused_by_what_they_have(path):
@@ -66,12 +57,10 @@ def test_files_without_such_a_tensor_are_refused_by_what_they_have(path):
 
 def test_weights_and_keys_are_no_columns_of_tensors(path):
     save_file({"v": X, "w": np.ones(20)}, path)
-    spec = ss.plan(path, 2)
 
-    with pytest.raises(DataError, match="has no column names"):
-        ss.sketch(path, spec, sample_weight="w")
-    with pytest.raises(DataError, match="has no column names"):
-        ss.sketch_by(path, "w", spec)
+    for asked in ({"weights": "w"}, {"keys": ["w"]}):
+        with pytest.raises(DataError, match="has no column names"):
+            open_source(path, **asked)
 
 
 # Files that are no good: each departs from a good one in one way.
@@ -147,9 +136,9 @@ def test_a_file_that_departs_from_a_good_one_is_damaged(path):
 
 
 def test_types_that_are_no_real_numbers_are_named(path):
-    path.write_bytes(content({"v": entry(dtype="C64", shape=[20, 3])}))
+    path.write_bytes(content({"v": entry(dtype="C64")}))
 
-    with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\)"):
-        open_source(path)
-    with pytest.raises(DataError, match=r"'v' \(C64, 20 x 3\).*Known are BOOL"):
-        open_source(path, columns=["v"])
+    for columns in (None, ["v"]):
+        message = r"'v' \(C64, 20 x 3\)" + ".*Known are BOOL" * (columns is not None)
+        with pytest.raises(DataError, match=message):
+            open_source(path, columns=columns)

@@ -63,14 +63,8 @@ def test_equal_rows_are_drawn_as_often_as_there_are():
     share = (draw(X, 2000).values == 0).mean()
 
     assert share == pytest.approx(0.9, abs=5 * np.sqrt(0.09 / 2000))
-
-
-def test_equal_rows_of_different_weight_are_different_rows():
-    X, weights = np.ones((1000, 1)), np.repeat([1.0, 3.0], 500)
-
-    sample = draw(X, 1000, weights=weights)
-
-    assert sorted(sample.weights) == sorted(weights)
+    weights = np.repeat([1.0, 3.0], 500)
+    assert sorted(draw(X[-1000:], 1000, weights=weights).weights) == sorted(weights)
 
 
 def test_rows_that_may_not_be_drawn_are_not():
@@ -87,24 +81,6 @@ def test_rows_that_may_not_be_drawn_are_not():
     assert (sample.lower, sample.upper) == ([0.0], [998.0])
 
 
-def peak_of(run) -> tuple[object, int]:
-    """What it returns, and the bytes that it took at most."""
-    tracemalloc.start()
-    found = run()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return found, peak
-
-
-def test_memory_is_sixteen_bytes_a_row():
-    """Beside it a few blocks, which do not grow with the rows: 4 MB."""
-    X = np.random.default_rng(0).integers(0, 256, size=(2_000_000, 1), dtype=np.uint8)
-
-    _, peak = peak_of(lambda: draw(X, 1000))
-
-    assert peak < 16 * len(X) + 4e6
-
-
 @pytest.mark.thorough
 def test_wide_rows_are_held_once(tmp_path, monkeypatch):
     """Beside them a few blocks of 2 MiB, which do not grow with the sample."""
@@ -114,10 +90,13 @@ def test_wide_rows_are_held_once(tmp_path, monkeypatch):
 
     for factor in (4, 0):  # two passes; from all along
         monkeypatch.setattr(sample, "FEW_ROWS_FACTOR", factor)
-        drawn, peak = peak_of(lambda: draw(tmp_path / "x.npy", 40_000))
+        tracemalloc.start()
+        n_bytes = draw(tmp_path / "x.npy", 40_000).values.nbytes
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
 
-        assert drawn.values.nbytes > 0.99 * 40_000 * 128 * 8
-        assert peak < 1.3 * drawn.values.nbytes
+        assert n_bytes > 0.99 * 40_000 * 128 * 8
+        assert peak < 1.3 * n_bytes
 
 
 @settings(max_examples=40)
@@ -146,21 +125,13 @@ def test_rows_from_all_along_are_put_in_the_order_of_a_draw_from_memory(
         assert_array_equal(getattr(drawn, name), getattr(expected, name))
 
 
-def everything(source) -> np.ndarray:
-    return np.concatenate([block.values for block in source])
-
-
-def head_of(source, n_rows: int, seed: int = 0):
-    return draw_head(source, n_rows, seed=seed, keep=lambda _: None)
-
-
 def test_the_head_of_a_stream_is_drawn_from_and_still_delivered():
     X = np.random.default_rng(0).normal(size=(1000, 2))
     for rows, n_head in ((1, 100), (30, 120), (1000, None)):
         source = open_source(X[i : i + rows] for i in range(0, 1000, rows))
 
-        sample, n_taken, again = head_of(source, 100)
+        sample, n_taken, again = draw_head(source, 100, seed=0, keep=lambda _: None)
 
         assert n_taken == n_head
         assert_array_equal(sample.values, draw(X[:n_head], 100).values)
-        assert_array_equal(everything(again), X)
+        assert_array_equal(np.concatenate([block.values for block in again]), X)

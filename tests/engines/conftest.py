@@ -5,8 +5,6 @@ Workers are processes of their own: whatever travels is pickled.
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,26 +12,19 @@ import pytest
 
 import sketchshift as ss
 
-COLUMNS = ("height", "weight", "age")
-TIME_KEYS = {
-    "times as they are": ["at", "local", "date"],
-    "all units": [
-        "year(date)",
-        "quarter(at)",
-        "month(local)",
-        "week(at)",
-        "day(at)",
-        "hour(at)",
-        "minute(local)",
+TIME_KEYS = (
+    ["at", "local", "date"],
+    [
+        *("year(date)", "quarter(at)", "month(local)", "week(at)"),
+        *("day(at)", "hour(at)", "minute(local)"),
     ],
-    "a unit and a text": ["month(date)", "shop"],
-}
+    ["month(date)", "shop"],
+)
 
 
-def pytest_generate_tests(metafunc):
-    """Tests that take ``time_key`` run for each of the keys above."""
-    if "time_key" in metafunc.fixturenames:
-        metafunc.parametrize("time_key", TIME_KEYS.values(), ids=TIME_KEYS)
+@pytest.fixture(params=TIME_KEYS, ids=["as they are", "all units", "beside a text"])
+def time_key(request):
+    return request.param
 
 
 @pytest.fixture(scope="session")
@@ -62,40 +53,8 @@ def client(connected):
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """Three files with 20 000, 100 and 9 900 rows of three clusters; one column is text."""
-    folder = tmp_path_factory.mktemp("engines") / "parts"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    centers = 5 * rng.normal(size=(3, 3))
-    values = centers[rng.integers(3, size=30_000)] + rng.normal(size=(30_000, 3))
-    table = pa.table(
-        {
-            "name": ["x"] * len(values),
-            **dict(zip(COLUMNS[::-1], values.T, strict=True)),
-            "w": rng.integers(0, 4, size=len(values)).astype(np.float64),
-        }
-    )
-    for i, (first, last) in enumerate([(0, 20_000), (20_000, 20_100), (20_100, 30_000)]):
-        part = table.slice(first, last - first)
-        pq.write_table(part, folder / f"part-{i}.parquet", row_group_size=3000)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def spec(folder) -> ss.SketchSpec:
-    return ss.plan(folder, n_clusters=3, columns=COLUMNS)
-
-
-@pytest.fixture(scope="session")
-def expected(folder, spec) -> ss.Sketch:
-    """The reference of every engine: one thread of one process."""
-    return ss.sketch(folder, spec, n_threads=1)
-
-
-@pytest.fixture(scope="session")
-def shops(tmp_path_factory):
-    """Three files of 10 000 rows: a day, a shop that may be missing, float32 x and y, a weight."""
+def files(tmp_path_factory):
+    """Three files of 10 000 rows, one of them of one: a day, a shop that may be missing, float32 x and y, a weight."""
     folder = tmp_path_factory.mktemp("shops") / "files"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -142,34 +101,11 @@ def times(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def shops_spec() -> ss.SketchSpec:
+def spec() -> ss.SketchSpec:
     return ss.SketchSpec(n_features=2, sketch_size=60, bandwidth=0.7, columns=("x", "y"))
 
 
 @pytest.fixture(scope="session")
-def shops_sketch(shops, shops_spec) -> ss.Sketch:
+def expected(files, spec) -> ss.Sketch:
     """The reference: one thread of one process."""
-    return ss.sketch(shops, shops_spec, n_threads=1)
-
-
-@pytest.fixture(scope="session")
-def decimals(tmp_path_factory):
-    """A file of decimals, x and w; Arrow's own cast to floats is off for hundreds of them."""
-    path = tmp_path_factory.mktemp("decimals") / "rows.parquet"
-    numbers = np.random.default_rng(0).integers(100_000, 1_000_000, 2000)
-    column = pa.array([Decimal(int(n)).scaleb(-3) for n in numbers], pa.decimal128(12, 3))
-    pq.write_table(pa.table({"x": column, "w": column}), path)
-    return path
-
-
-@pytest.fixture(scope="session")
-def decimals_spec() -> ss.SketchSpec:
-    """So narrow that the last bit of a row is seen in the sums."""
-    return ss.SketchSpec(n_features=1, sketch_size=20, bandwidth=0.01, columns=("x",))
-
-
-@pytest.fixture(scope="session")
-def decimals_sketch(decimals, decimals_spec) -> ss.Sketch:
-    """Of the floats that Python reads."""
-    rows = np.array([float(number) for number in pq.read_table(decimals)["x"].to_pylist()])
-    return ss.sketch(rows[:, None], decimals_spec, sample_weight=rows, n_threads=1)
+    return ss.sketch(files, spec, n_threads=1)

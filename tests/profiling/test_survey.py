@@ -270,6 +270,19 @@ def test_counts_of_a_sample_are_not_told_as_those_of_the_table():
     assert told["shop"] == "text, 2 values"
 
 
+def test_columns_that_alternate_are_looked_at_in_a_part_that_shows_it():
+    n = 60_000
+    y, sign = np.random.default_rng(0).normal(size=n), np.tile([1, -1], n // 2)
+    frame = pd.DataFrame({"x": sign, "y": y, "z": sign * y, "shop": np.where(sign > 0, "a", "b")})
+
+    thinned = survey_of(frame)
+
+    assert (used(thinned), thinned.n_rows) == (["x", "y", "z"], n // 2)
+    assert reasons(thinned) == {"shop": "text, 2 values"}
+    assert thinned == survey_of(frame)
+    assert "says the same" not in str(survey_of(frame[:40_000]))
+
+
 @pytest.mark.parametrize(
     ("start", "freq", "n", "cycles", "form"),
     [

@@ -22,7 +22,7 @@ from sketchshift._times import (
     is_day_first,
     tell_order,
 )
-from sketchshift._typing import BoolArray, FloatArray
+from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.data import Access, Block, Source, open_source
 from sketchshift.data.open import ask
@@ -336,7 +336,7 @@ def _draw(source: Source, choose: Callable[[Source], Source] | None, seed: int) 
     is_small |= source.n_rows is not None and source.n_rows <= ROWS
     source = source if choose is None else choose(source)
     if source.across is None or is_small:
-        blocks, is_complete = _thin(source)
+        blocks, is_complete = _thin(source, seed)
     else:
         blocks, is_complete = list(source.across(ROWS, PLACES, seed)), False
     if not blocks:
@@ -390,25 +390,36 @@ def _with_numbers_as_keys(source: Source) -> Source:
     )
 
 
-def _thin(source: Source) -> tuple[list[Block], bool]:
-    """All rows, or every second, fourth, ... so that about as many are left as are looked at."""
+def _thin(source: Source, seed: int) -> tuple[list[Block], bool]:
+    """All rows, or one of two, of four, ... so that about as many are left as are looked at."""
     held: list[Block] = []
-    n_held, stride = 0, 1
+    n_held, stride, rng = 0, 1, np.random.default_rng(seed)
     for block in source:
-        held.append(_every(block, stride))
+        held.append(_some(block, stride, rng))
         n_held += len(held[-1].values)
         while n_held > ROWS:
-            held, stride = [_every(block, 2) for block in held], 2 * stride
+            thinned = (_some(block, 2, rng) for block in held)
+            held, stride = [block for block in thinned if len(block.values)], 2 * stride
             n_held = sum(len(block.values) for block in held)
     return held, stride == 1
 
 
-def _every(block: Block, stride: int) -> Block:
+def _some(block: Block, stride: int, rng: np.random.Generator) -> Block:
     if stride == 1:
         return block
-    rows = np.arange(0, len(block.values), stride)
+    rows = _one_of_each(len(block.values), stride, rng)
     keys = None if block.keys is None else _as_table(block.keys).take(rows)
-    return replace(block, values=block.values[::stride], keys=keys)
+    return replace(block, values=block.values[rows], keys=keys)
+
+
+def _one_of_each(n: int, stride: int, rng: np.random.Generator) -> IntArray:
+    """One row at random of each ``stride`` that follow each other: any is as likely as any other.
+
+    A fixed one of them would show a column that alternates as a constant.
+    """
+    rows = np.arange(0, n, stride)
+    rows += rng.integers(stride, size=len(rows))
+    return rows[rows < n]
 
 
 # What the columns are.
@@ -750,7 +761,8 @@ def _tell_copies(
         return []
     values = np.hstack([part.encode(numbers[part.column]) for part in found])
     values = values[np.isfinite(values).all(axis=1)]
-    values = values[:: max(1, len(values) // ROWS_COMPARED)]
+    stride = max(1, len(values) // ROWS_COMPARED)
+    values = values[_one_of_each(len(values), stride, np.random.default_rng(0))]
     if len(values) < FEWEST_FOR_IDENTIFIERS:
         return []
     copies = _find_copies(values, [part.column for part in found])

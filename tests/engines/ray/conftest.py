@@ -46,18 +46,3 @@ def ray_cluster():
 @pytest.fixture(scope="session")
 def dataset(ray_cluster, files):
     return ray_cluster.data.read_parquet(str(files), override_num_blocks=4)
-
-
-@pytest.fixture(scope="session")
-def files(shops):
-    return shops
-
-
-@pytest.fixture(scope="session")
-def spec(shops_spec):
-    return shops_spec
-
-
-@pytest.fixture(scope="session")
-def expected(shops_sketch):
-    return shops_sketch

@@ -95,18 +95,3 @@ def damaged_files(many_files, tmp_path_factory):
         paths[i].write_bytes(bytes(paths[i].stat().st_size))
     assert len(left_out) == 16
     return folder
-
-
-@pytest.fixture(scope="session")
-def files(shops):
-    return shops
-
-
-@pytest.fixture(scope="session")
-def spec(shops_spec):
-    return shops_spec
-
-
-@pytest.fixture(scope="session")
-def expected(shops_sketch):
-    return shops_sketch
