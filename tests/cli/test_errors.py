@@ -165,6 +165,7 @@ FAILURES = {
     "\n",
     "assign points.csv --centroids none.csv -o a.csv": "cannot read 'none.csv'",
     "assign points.csv --centroids points.csv -o a.csv": "'points.csv' does not hold centroids",
+    "assign points.csv --centroids broken.csv -o a.csv": "'broken.csv' does not hold centroids",
     "assign points.csv --centroids empty.csv -o a.csv": "holds no centroids",
     "assign points.csv --centroids xz.csv -o a.csv": "'z'",
     "inspect points.sketch --centroids xz.csv": "has no column 'y'",
@@ -184,6 +185,7 @@ def faulty(folder):
         "gaps.csv": "x,y\n1,2\n,3\n4,5\n",
         "broken.parquet": "PAR1 but nothing else",
         "empty.csv": "cluster,share,x,y\n",
+        "broken.csv": "cluster,share,x\ry\n0,1,2\n",
         "xz.csv": "cluster,share,x,z\n0,1,0,0\n",
     }.items():
         Path(name).write_text(text)
