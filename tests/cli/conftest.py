@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
+import shutil
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -19,8 +21,6 @@ import sketchshift as ss
 from sketchshift.cli import main
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.3, columns=("x", "y"))
-
-
 PUBLIC = replace(SPEC, origin=ss.features.Origin("declared", 20.0))
 
 
@@ -30,25 +30,6 @@ def table(seed: int, n: int = 60) -> pa.Table:
     return pa.table({"x": x, "y": y, "w": rng.integers(1, 5, n).astype(float)})
 
 
-def write_slices(folder: Path) -> None:
-    """events.parquet, its sketches by day and shop in sketches.parquet, their sum all.sketch.
-
-    And the folder incoming, with events.parquet in it.
-    """
-    events = table(4, 200)
-    days = [date(2026, 1, 1 + i % 8) for i in range(200)]
-    shops = ["abc"[i % 3] for i in range(200)]
-    keyed = events.select(["x", "y"]).append_column("day", pa.array(days))
-    pyarrow.parquet.write_table(keyed, folder / "events.parquet")
-    slices = ss.sketch_by(
-        keyed.append_column("shop", pa.array(shops)), by=["day", "shop"], spec=SPEC
-    )
-    slices.to_parquet(folder / "sketches.parquet")
-    slices.merge().save(folder / "all.sketch")
-    (folder / "incoming").mkdir()
-    pyarrow.parquet.write_table(keyed, folder / "incoming" / "events.parquet")
-
-
 @pytest.fixture(autouse=True)
 def plain_terminal(monkeypatch):
     """What the caller's terminal can do must not change a test."""
@@ -56,29 +37,46 @@ def plain_terminal(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv, slices.
+@pytest.fixture(scope="session")
+def files(tmp_path_factory) -> Path:
+    """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv.
 
-    And points.sketch, which has cells.
-
-    And people.csv with people.sketch, whose spec may be published; skin.npz for the datasets.
+    points.sketch, which has cells. events.parquet, its sketches by day and shop in
+    sketches.parquet, their sum all.sketch, and the folder incoming with its rows and days.
+    people.csv with people.sketch, whose spec may be published; skin.npz for the datasets.
     """
-    pyarrow.csv.write_csv(table(0).select(["x", "y"]), tmp_path / "points.csv")
-    ss.sketch(tmp_path / "points.csv", n_clusters=3).save(tmp_path / "points.sketch")
-    for day in (1, 2):
-        pyarrow.parquet.write_table(table(day), tmp_path / f"part-{day}.parquet")
-    (tmp_path / "plan.json").write_text(SPEC.to_json(), encoding="utf-8")
-    days = [ss.sketch(table(day).select(["x", "y"]), SPEC) for day in (1, 2, 3)]
-    days[0].save(tmp_path / "day1.sketch")
-    days[1].save(tmp_path / "day2.sketch")
-    sum(days).save(tmp_path / "week.sketch")
-    write_slices(tmp_path)
-    people = table(4, n=3000).select(["x", "y"])
-    pyarrow.csv.write_csv(people, tmp_path / "people.csv")
-    ss.sketch(people, PUBLIC).save(tmp_path / "people.sketch")
-    (tmp_path / "centroids.csv").write_text("cluster,share,x,y\n0,0.6,0.0,0.0\n1,0.4,1.0,1.0\n")
-    np.savez(tmp_path / "skin.npz", X=np.zeros((2, 3), np.uint8))
+    folder = tmp_path_factory.mktemp("files")
+    with contextlib.chdir(folder):
+        pyarrow.csv.write_csv(table(0).select(["x", "y"]), "points.csv")
+        ss.sketch("points.csv", n_clusters=3).save("points.sketch")
+        for day in (1, 2):
+            pyarrow.parquet.write_table(table(day), f"part-{day}.parquet")
+        Path("plan.json").write_text(SPEC.to_json(), encoding="utf-8")
+        days = [ss.sketch(table(day).select(["x", "y"]), SPEC) for day in (1, 2, 3)]
+        days[0].save("day1.sketch")
+        days[1].save("day2.sketch")
+        sum(days).save("week.sketch")
+        Path("incoming").mkdir()
+        dates = pa.array([date(2026, 1, 1 + i % 8) for i in range(200)])
+        events = table(4, 200).select(["x", "y"]).append_column("day", dates)
+        for name in ("events.parquet", "incoming/events.parquet"):
+            pyarrow.parquet.write_table(events, name)
+        shops = events.append_column("shop", pa.array([*"abc"] * 67)[:200])
+        slices = ss.sketch_by(shops, by=["day", "shop"], spec=SPEC)
+        slices.to_parquet("sketches.parquet")
+        slices.merge().save("all.sketch")
+        people = table(4, n=3000).select(["x", "y"])
+        pyarrow.csv.write_csv(people, "people.csv")
+        ss.sketch(people, PUBLIC).save("people.sketch")
+        Path("centroids.csv").write_text("cluster,share,x,y\n0,0.6,0.0,0.0\n1,0.4,1.0,1.0\n")
+        np.savez("skin.npz", X=np.zeros((2, 3), np.uint8))
+    return folder
+
+
+@pytest.fixture
+def folder(files, tmp_path, monkeypatch) -> Path:
+    """A copy of the files, which is the current folder."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path

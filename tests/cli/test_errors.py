@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
+import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,62 @@ MISUSE = {
     "cluster day1.sketch day1.sketch -k 3": "'day1.sketch' is given twice",
     "cluster week.sketch -k 3 -o a.txt": "must end with .csv, .json or .parquet. Got 'a.txt'",
     "cluster week.sketch -k 3 --plot a.csv": "must end with .png, .pdf or .svg. Got 'a.csv'",
+    "cluster week.sketch -k auto --decoder cl-ompr": "-k auto needs --decoder turnkey",
+    "cluster week.sketch -k 3 --max-clusters 5": "--max-clusters goes with -k auto",
+    "cluster week.sketch -k 3 --decoder sketch-and-shift:atoms=4": "'atoms=4' must be KEY=VALUE: the "
+    "keys of sketch-and-shift",
+    "cluster week.sketch -k 3 --decoder cl-ompr:repairs=maybe": "repairs must be true or false. Got",
+    "cluster week.sketch -k 3 --decoder cl-ompr:n_iterations=few": "n_iterations must be of type int "
+    "| None. Got 'few'.",
+    "cluster week.sketch -k 3 --decoder turnkey:penalty=1": "turnkey has no keys",
+    "cluster week.sketch -k 3 --decoder magic": "'magic' is not one of 'turnkey', 'sketch-and-shift'",
+    "sketch events.parquet --by day -k 2 -o a.sketch": "must end with .parquet",
+    "cluster week.sketch -k 2 --where x": "is a single sketch",
+    "merge day1.sketch -o a.sketch --where x": "is a single sketch",
+    "cluster sketches.parquet day1.sketch -k 2 --where x": "is a single sketch",
+    "cluster sketches.parquet points.csv -k 2": "'points.csv' is data",
+    "sketch points.csv -k 2 -o a.sketch --checkpoint points.csv": "Give it a name of its own",
+    "sketch points.csv -k 2 -o a.sketch --checkpoint a.sketch": "Give it a name of its own",
+    "sketch points.csv -k 2 -o a.sketch --csv separator=;;": "must be one sign",
+    "report week.sketch -k 2 -o a.pdf": "must end with .html",
+    "report week.sketch -k 2 --by x -o a.html": "--by says how data is read",
+    "report 'day*.sketch' -k 2 -o a.html": "means 2 files. Merge them first",
+    "report week.sketch -k 2 --where x -o a.html": "is a single sketch",
+    "report week.sketch --columns x --serve": "--columns says how data is read",
+    "report week.sketch --port 99999 --serve": "99999 is not in the range",
+    "report week.sketch": "give -o PATH.html for a file, or --serve",
+    "report week.sketch -o a.html --serve": "give -o PATH.html for a file, or --serve",
+    "report week.sketch -o a.html --port 99": "--port goes with --serve",
+    "compare 'part-*.parquet'": "is data. Take its sketch first",
+    "compare sketches.parquet day1.sketch day2.sketch": "'sketches.parquet' is one of 3 files",
+    "compare day1.sketch day2.sketch --over day": "--over and --where are for tables",
+    "compare day1.sketch day1.sketch": "'day1.sketch' is given twice",
+    "compare day1.sketch day2.sketch --plot a.txt": "must end with .png",
+    "compare day1.sketch day2.sketch --false-alarm 2": "0.5",
+    "follow incoming a --by day --watch": "give -k",
+    "follow incoming a -k 2 --watch": "say by which column slices follow: --by day",
+    "follow incoming a -k 2 --false-alarm 0.1 --reference r.sketch": "give --watch with --reference, "
+    "--false-alarm",
+    "follow incoming a -k 2 --by day --watch --metrics 9105": "give --every with --metrics",
+    "follow incoming a -k 2 --by day --watch --metrics here --every 1": "a port, or a host and a port",
+    "follow incoming a -k 2 --plan plan.json": "give one of --n-clusters, --plan",
+    "plan people.csv -k 2 --center 0,0 -o a.json": "without --private takes no --center",
+    "plan people.csv --private --drift -o a.json": "needs --center, --radius, --epsilon",
+    "plan --private -k 2 --center 0,0 -o a.json": "without DATA needs --spread",
+    "plan --private -k 2 --center 0,0 --spread 2 --epsilon 1 -o a.json": "takes no --epsilon",
+    "plan people.csv --private --public --scale none -k 2 -o a.json": "takes no --scale",
+    "plan people.csv --private -k 2 --center 0,0 -o a.json": "needs --radius, --epsilon",
+    "plan people.csv --private --public -k 2 --epsilon 1 -o a.json": "takes no --epsilon",
+    "plan people.csv --private --public -k 2 --account a -o a.json": "takes no --account",
+    "plan people.csv --private -k 2 --center 0,0 --radius 50 --epsilon 1 --delta 1e-8 --budget 3 "
+    "-o a.json": "--budget belongs to an",
+    "plan people.csv --private -k 2 --center 0,0 --radius 50 --epsilon 1 --delta 1e-8 --account a.json "
+    "-o a.json": "also an input",
+    "release people.sketch --epsilon 1 --delta 1e-8 --account a.json --budget 3 -o a.json": "also an "
+    "input",
+    "release people.sketch --epsilon 1 --delta 1e-8 --budget 3 -o a.sketch": "--budget belongs to an",
+    "release people.sketch --epsilon 1 --delta 1e-8 --account a.json -o a.sketch": "Give its --budget",
+    "release people.sketch --epsilon 1 -o a.sketch": "--delta",
 }
 
 FAILURES = {
@@ -91,24 +149,51 @@ FAILURES = {
     "cluster empty.sketch -k 3 -o a.csv --plot a.png": "there are 0 rows, too few for 3",
     "cluster damaged.sketch -k 3 -o none/a.csv": "cannot write 'none/a.csv': there is no folder",
     "cluster damaged.sketch -k 3 --plot none/a.png": "cannot write 'none/a.png': there is no",
+    "cluster part-1.parquet -k 2 --where 'nope = 1'": "has no column 'nope'",
+    "sketch events.parquet --by dya -k 2 -o a.parquet": "Did you mean 'day'",
+    "cluster sketches.parquet -k 2 --where \"shop = 'it''s'\"": "no slice by day, shop has shop = "
+    "'it''s'",
+    "report week.sketch -k 500 -o a.html": "180 rows, too few for 500 clusters",
+    "report none.sketch -k 2 -o a.html": "there is no file 'none.sketch'",
+    "report week.sketch -k 2 -o nowhere/a.html": "there is no folder",
+    "compare sketches.parquet": "only one of them is the time",
+    "compare sketches.parquet --over week": "cannot merge by 'week'",
+    "compare sketches.parquet --over day --reference \"day < '2026-01-02'\"": "a reference needs at "
+    "least 3 slices with rows",
+    "compare day1.sketch": "'day1.sketch' is one sketch, and not a table",
+    "compare day1.sketch other.sketch": "cannot compare sketches that were made with different plans:"
+    "\n",
+    "assign points.csv --centroids none.csv -o a.csv": "cannot read 'none.csv'",
+    "assign points.csv --centroids points.csv -o a.csv": "'points.csv' does not hold centroids",
+    "assign points.csv --centroids broken.csv -o a.csv": "'broken.csv' does not hold centroids",
+    "assign points.csv --centroids empty.csv -o a.csv": "holds no centroids",
+    "assign points.csv --centroids xz.csv -o a.csv": "'z'",
+    "inspect points.sketch --centroids xz.csv": "has no column 'y'",
+    "release week.sketch --epsilon 1 --delta 1e-8 -o a.sketch": "may tell of private rows",
+    "inspect week.sketch --centroids centroids.csv": "only sketches with cells prove anything",
 }
 
 
 @pytest.fixture
 def faulty(folder):
     """The folder with files in which something is wrong."""
-    (folder / "names.csv").write_text("x,y,who\n1,2,Ada\n3,4,Emmy\n")
-    (folder / "words.csv").write_text("who,what\nAda,x\nEmmy,y\n")
-    (folder / "cut.csv").write_text("x,y\n1,2\n3,4,5\n6,7\n8,9\n1,1\n")
-    (folder / "notes.doc").write_text("1 2\n3 4\n")
-    (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n4,5\n")
-    (folder / "broken.parquet").write_bytes(b"PAR1 but nothing else")
-    data = bytearray((folder / "day1.sketch").read_bytes())
+    for name, text in {
+        "names.csv": "x,y,who\n1,2,Ada\n3,4,Emmy\n",
+        "words.csv": "who,what\nAda,x\nEmmy,y\n",
+        "cut.csv": "x,y\n1,2\n3,4,5\n6,7\n8,9\n1,1\n",
+        "notes.doc": "1 2\n3 4\n",
+        "gaps.csv": "x,y\n1,2\n,3\n4,5\n",
+        "broken.parquet": "PAR1 but nothing else",
+        "empty.csv": "cluster,share,x,y\n",
+        "broken.csv": "cluster,share,x\ry\n0,1,2\n",
+        "xz.csv": "cluster,share,x,z\n0,1,0,0\n",
+    }.items():
+        Path(name).write_text(text)
+    data = bytearray(Path("day1.sketch").read_bytes())
     data[-100] ^= 1
-    (folder / "damaged.sketch").write_bytes(data)
-    spec = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.1, columns=("x", "y"))
-    ss.sketch("points.csv", spec).save("other.sketch")
+    Path("damaged.sketch").write_bytes(data)
     day = ss.load("day1.sketch")
+    ss.sketch("points.csv", replace(day.spec, bandwidth=0.1)).save("other.sketch")
     (day - day).save("empty.sketch")
     return folder
 
@@ -163,19 +248,12 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_data_is_read(
     assert "broken" not in error
 
 
-@pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission_is_refused_before_the_data_is_read(faulty, run):
-    (faulty / "locked").mkdir(mode=0o500)
-
-    assert "Permission denied" in run.error("sketch broken.parquet -o locked/a.sketch -k 2")
-
-
 def test_a_failure_leaves_the_old_output_alone(faulty, run):
-    before = (faulty / "week.sketch").read_bytes()
+    Path("old.sketch").write_bytes(b"old")
 
-    run.error("sketch gaps.csv -o week.sketch --plan plan.json")
+    run.error("sketch gaps.csv -o old.sketch --plan plan.json")
 
-    assert (faulty / "week.sketch").read_bytes() == before
+    assert Path("old.sketch").read_bytes() == b"old"
 
 
 def test_debug_shows_the_traceback(folder, run):
@@ -184,13 +262,20 @@ def test_debug_shows_the_traceback(folder, run):
     assert isinstance(result.exception, ss.errors.DataError)
 
 
-def test_errors_that_nobody_expected_stay_tracebacks(folder, run, monkeypatch):
-    def broken(**_):
-        raise ZeroDivisionError("a bug")
-
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        (lambda **_: 1 / 0, ZeroDivisionError),
+        (lambda **_: warnings.warn("old", DeprecationWarning, stacklevel=1), DeprecationWarning),
+    ],
+)
+def test_errors_and_warnings_that_nobody_expected_are_left_to_python(
+    broken, error, folder, run, monkeypatch
+):
+    """Warnings are errors here, as everywhere in these tests."""
     monkeypatch.setattr(main.get_command(None, "merge"), "callback", broken)
 
-    assert isinstance(run("merge day1.sketch -o a.sketch", 1).exception, ZeroDivisionError)
+    assert isinstance(run("merge day1.sketch -o a.sketch", 1).exception, error)
 
 
 def test_advice_has_the_words_of_python_in_python_and_those_of_flags_in_a_terminal():
@@ -212,12 +297,11 @@ def test_a_parameter_without_a_flag_keeps_its_name():
 
 
 def test_an_error_that_travelled_between_processes_says_the_same():
-    for term in (ChooseColumns(("a",)), LoadSketch("day 1.sketch"), SharePlan()):
-        error = ss.errors.IncompatibleSketchesError("cannot. ", term)
-        again = pickle.loads(pickle.dumps(error))
+    error = ss.errors.IncompatibleSketchesError("cannot. ", LoadSketch("day 1.sketch"), SharePlan())
+    again = pickle.loads(pickle.dumps(error))
 
-        assert (str(again), sentence(again)) == (str(error), sentence(error))
-        assert str(error) != sentence(error)
+    assert (str(again), sentence(again)) == (str(error), sentence(error))
+    assert str(error) != sentence(error)
 
 
 def test_errors_of_the_operating_system_name_the_file():

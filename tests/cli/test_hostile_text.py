@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shlex
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import sketchshift as ss
@@ -46,57 +47,52 @@ def hostile(tmp_path, monkeypatch):
     return tmp_path
 
 
-FILE = shlex.quote(f"{HOSTILE}.parquet")
-SKETCH = shlex.quote(f"{HOSTILE}.sketch")
-COMMANDS = [
-    f"cluster {FILE} -k 2 -o out.csv",
-    f"plan {FILE} -k 2 -o {shlex.quote(HOSTILE)}.json",
-    f"inspect {SKETCH}",
-    "inspect slices.parquet",
-    f"compare slices.parquet -k 2 --plot {shlex.quote(HOSTILE)}.svg",
-    f"report {SKETCH} -k 2 -o {shlex.quote(HOSTILE)}.html",
-]
+def fill(line: str) -> str:
+    """A command line with hostile text in it."""
+    return line.format(H=shlex.quote(HOSTILE), S=shlex.quote(SHORT))
 
 
 @pytest.mark.usefixtures("hostile")
-@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.split()[0])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cluster {H}.parquet -k 2 -o out.csv",
+        "plan {H}.parquet -k 2 -o {H}.json",
+        "inspect {H}.sketch",
+        "inspect slices.parquet",
+        "compare slices.parquet -k 2 --plot {H}.svg",
+        "report {H}.sketch -k 2 -o {H}.html",
+    ],
+)
 def test_what_commands_print_cannot_control_a_terminal(run, line):
-    shown = run(line)
-    facts = run.facts(line)
+    shown = run(fill(line)).output
+    facts = run.facts(fill(line))
 
-    assert not CONTROLS.search(shown.output)
-    assert SEEN in shown.output or r"\x1b[31m\u202e" in shown.output
-    assert any(HOSTILE in text or SHORT in text for text in _texts(facts))
-
-
-def _texts(facts) -> list[str]:
-    if isinstance(facts, dict):
-        return [text for item in facts.items() for part in item for text in _texts(part)]
-    if isinstance(facts, list):
-        return [text for item in facts for text in _texts(item)]
-    return [facts] if isinstance(facts, str) else []
+    assert not CONTROLS.search(shown)
+    assert SEEN in shown or r"\x1b[31m\u202e" in shown
+    assert r"\u001b[31m" in json.dumps(facts)  # programs get the true text
 
 
 @pytest.mark.usefixtures("hostile")
 @pytest.mark.parametrize(
     ("line", "status"),
     [
-        (f"cluster {shlex.quote(HOSTILE)} -k 2", 1),
-        (f"cluster {FILE} -k 2 --columns {shlex.quote(HOSTILE + 'x')}", 2),
-        (f"cluster {FILE} -k 2 --columns {shlex.quote(SHORT + 'x')}", 1),
-        (f"cluster {FILE} -k {shlex.quote(HOSTILE)}", 2),
-        (f"cluster {FILE} -k 2 {shlex.quote('--' + HOSTILE)}", 2),
-        (shlex.quote(HOSTILE), 2),
-        (shlex.quote("--" + HOSTILE), 2),
-        (f"inspect {SKETCH} {SKETCH}", 2),
-        (f"merge slices.parquet --where {shlex.quote(HOSTILE)} -o out.sketch", 1),
-        (f"merge {SKETCH} {SKETCH} -o out.sketch", 2),
-        (f"assign {FILE} --centroids {shlex.quote(HOSTILE)}.csv -o out.csv", 1),
-        (f"plan {FILE} -k 2 -o {shlex.quote('no/' + HOSTILE)}", 1),
+        ("cluster {H} -k 2", 1),
+        ("cluster {H}.parquet -k 2 --columns {H}x", 2),
+        ("cluster {H}.parquet -k 2 --columns {S}x", 1),
+        ("cluster {H}.parquet -k {H}", 2),
+        ("cluster {H}.parquet -k 2 --{H}", 2),
+        ("{H}", 2),
+        ("--{H}", 2),
+        ("inspect {H}.sketch {H}.sketch", 2),
+        ("merge slices.parquet --where {H} -o out.sketch", 1),
+        ("merge {H}.sketch {H}.sketch -o out.sketch", 2),
+        ("assign {H}.parquet --centroids {H}.csv -o out.csv", 1),
+        ("plan {H}.parquet -k 2 -o no/{H}", 1),
     ],
 )
 def test_what_commands_say_about_mistakes_cannot_control_a_terminal(run, line, status):
-    said = run.error(line, status)
+    said = run.error(fill(line), status)
 
     assert not CONTROLS.search(said)
     assert r"\x1b[31m" in said
@@ -127,13 +123,6 @@ def test_progress_cannot_control_a_terminal(capsys):
     assert "\u202e" not in said
 
 
-def test_errors_of_the_library_cannot_control_a_terminal():
-    with pytest.raises(ss.errors.DataError) as caught:
-        ss.sketch(f"{HOSTILE}.csv", n_clusters=2)
-
-    assert not CONTROLS.search(str(caught.value))
-
-
 @pytest.mark.usefixtures("hostile")
 def test_a_traceback_cannot_control_a_terminal():
     words = [sys.executable, "-m", "sketchshift", "--debug", "cluster", HOSTILE, "-k", "2"]
@@ -151,26 +140,23 @@ def test_a_file_name_that_is_not_text_is_shown(run):
     assert r"\udcff" in run.error(f"cluster {shlex.quote(name)} -k 2")
 
 
-def test_files_keep_the_true_names(run, hostile):
-    run(f"cluster {FILE} -k 2 -o out.csv")
-    run(f"cluster {FILE} -k 2 -o out.json")
-    run(f"cluster {FILE} -k 2 -o out.parquet")
-
+@pytest.mark.usefixtures("hostile")
+def test_files_keep_the_true_names(run):
     for kind in ("csv", "json", "parquet"):
-        assert read_centroids(str(hostile / f"out.{kind}")).names == [HOSTILE, "y"]
+        run(fill(f"cluster {{H}}.parquet -k 2 -o out.{kind}"))
+        assert read_centroids(f"out.{kind}").names == [HOSTILE, "y"]
 
 
 @pytest.mark.usefixtures("hostile")
-@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
-def test_pictures_show_names_and_are_not_turned_by_them(run, hostile, kind):
-    run(f"cluster {SKETCH} -k 2 --plot out.{kind}")
-    run(f"compare slices.parquet -k 2 --plot watch.{kind}")
+@pytest.mark.parametrize("line", ["cluster {H}.sketch", "compare slices.parquet"])
+def test_pictures_show_names_and_are_not_turned_by_them(run, line):
+    for kind in ("png", "svg"):
+        run(fill(f"{line} -k 2 --plot out.{kind}"))
 
-    if kind == "svg":
-        for picture in (hostile / "out.svg", hostile / "watch.svg"):
-            ElementTree.parse(picture)
-            assert not CONTROLS.search(picture.read_text(encoding="utf-8"))
-            assert r"\x1b[31m" in picture.read_text(encoding="utf-8")
+    text = Path("out.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(text.encode())
+    assert not CONTROLS.search(text)
+    assert r"\x1b[31m" in text
 
 
 SIGNS = st.text(st.sampled_from("=+-@\t\r\n'\"\uff1d\uff0b\uff0d\uff20 ,;a1é\x1b"), max_size=6)
@@ -178,44 +164,23 @@ NAMES = st.one_of(SIGNS, st.text(st.characters(exclude_categories=["Cs"]), max_s
 
 
 @given(names=st.lists(NAMES, min_size=1, max_size=4, unique=True), has_scale=st.booleans())
+@example(names=["=1+1", "-1.5", "'=x", "plain", "'quoted'"], has_scale=False)
 def test_names_come_back_and_none_is_a_formula(tmp_path_factory, names, has_scale):
     path = tmp_path_factory.getbasetemp() / "centroids.csv"
     d = len(names)
     C = -np.arange(1.0, 2.0 * d + 1.0).reshape(2, d) / 3.0
-    scale = [0.5] * d if has_scale else []
+    shares = np.array([0.75, 0.25])
+    decoding = ss.Decoding(C, shares, None, 1.0, ss.decoders.Outcome.COMPLETE, ())
 
-    path.write_bytes(encode_clusters(_decoding(C), names, "csv", scale))
+    path.write_bytes(encode_clusters(decoding, names, "csv", [0.5] * d if has_scale else []))
+
     read = read_centroids(str(path))
-    found, centroids, scales = read.names, read.points, read.scale
+    assert read.names == names
+    np.testing.assert_array_equal(read.points, C)
+    assert read.scale.tolist() == [0.5 if has_scale else 1.0] * d
     with path.open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
-
-    assert found == names
-    np.testing.assert_array_equal(centroids, C)
-    assert scales.tolist() == ([0.5] * d if has_scale else [1.0] * d)
     assert not [name for name in head if re.match("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]", name)]
     assert [float(value) for row in rows for value in row[2 : 2 + d]] == C.ravel().tolist()
-
-
-def _decoding(C: np.ndarray) -> ss.Decoding:
-    spec = ss.SketchSpec(n_features=C.shape[1], sketch_size=20, bandwidth=1.0)
-    found = ss.decode(ss.sketch(np.zeros((4, C.shape[1])), spec), 1)
-    return replace(found, centroids=C, weights=np.array([0.75, 0.25]))
-
-
-def test_the_documented_names(tmp_path):
-    path = tmp_path / "centroids.csv"
-    names = ["=1+1", "-1.5", "'=x", "plain", "'quoted'"]
-    path.write_bytes(encode_clusters(_decoding(np.full((2, 5), -1.5)), names, "csv"))
-
-    head = path.read_text(encoding="utf-8").splitlines()[0]
-    assert head == "cluster,share,'=1+1,'-1.5,''=x,plain,'quoted'"
-    assert path.read_text(encoding="utf-8").splitlines()[1].endswith(",-1.5,-1.5,-1.5,-1.5,-1.5")
-    assert read_centroids(str(path)).names == names
-
-
-def test_a_broken_table_of_centroids_is_refused_with_a_sentence(run, folder):
-    (folder / "broken.csv").write_bytes(b"cluster,share,x\ry\n0,1,2\n")
-
-    said = run.error("assign points.csv --centroids broken.csv -o labels.csv")
-    assert "'broken.csv' does not hold centroids" in said
+    if "plain" in names:
+        assert head == ["cluster", "share", "'=1+1", "'-1.5", "''=x", "plain", "'quoted'"]
