@@ -43,10 +43,10 @@ def _faults(figure: Figure) -> list[str]:
 
 
 @pytest.fixture
-def drawn_text():
-    return _drawn_text
+def faults():
+    return _faults
 
 
 @pytest.fixture
-def faults():
-    return _faults
+def ax():
+    return Figure(layout="constrained").subplots()

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift.view import k_curve
 
 
-def decoding() -> ss.Decoding:
+def test_misfit_and_score_are_drawn_against_k_with_the_chosen_one_marked(ax):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 2)) + 9.0 * rng.normal(size=(3, 2))[rng.integers(3, size=2_000)]
-    return ss.decode(ss.sketch(X, n_clusters=6), n_clusters="auto")
-
-
-def axes():
-    return Figure(layout="constrained").subplots()
-
-
-def test_misfit_and_score_are_drawn_against_k_with_the_chosen_one_marked(tmp_path):
-    found, ax = decoding(), axes()
+    found = ss.decode(ss.sketch(X, n_clusters=6), n_clusters="auto")
 
     assert k_curve(found, ax) is ax
 
@@ -34,23 +25,21 @@ def test_misfit_and_score_are_drawn_against_k_with_the_chosen_one_marked(tmp_pat
     assert mark.get_ydata() == [curve.score[2]]
     assert ax.get_yscale() == "log"
     assert ax.get_title() == "3 clusters, of 1 to 6 tried"
-    ax.figure.savefig(tmp_path / "curve.png")
 
 
-def test_a_misfit_that_vanished_has_a_place_on_the_logarithmic_axis(tmp_path):
+def test_a_misfit_that_vanished_has_a_place_on_the_logarithmic_axis(ax):
     equal = ss.sketch(np.full((9, 2), 3.0), ss.SketchSpec(2, 50, 1.0))
 
-    ax = k_curve(ss.decode(equal, n_clusters="auto"), axes())
+    k_curve(ss.decode(equal, n_clusters="auto"), ax)
 
     assert ax.get_title() == "1 cluster, of 1 to 1 tried"
     assert all((line.get_ydata() > 0).all() for line in ax.lines if line.get_label()[0] != "_")
-    ax.figure.savefig(tmp_path / "equal.png")
 
 
-def test_a_decoding_whose_number_was_given_is_refused():
+def test_a_decoding_whose_number_was_given_is_refused(ax):
     given = ss.decode(ss.sketch(np.eye(3), n_clusters=2), n_clusters=2)
 
     with pytest.raises(
         ss.errors.SpecError, match="must be a Decoding with a curve, that of decode"
     ):
-        k_curve(given, axes())
+        k_curve(given, ax)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift.view import plot_comparison, plot_watch, watch_figure
@@ -36,63 +35,50 @@ def watch(table):
     return ss.drift.watch(table, n_clusters=3)
 
 
-def axes():
-    return Figure(layout="constrained").subplots()
-
-
-def test_shares_stand_side_by_side_with_what_became_of_them(comparison, faults):
-    ax = axes()
-
+def test_shares_stand_side_by_side_with_what_became_of_them(comparison, faults, ax):
     assert plot_comparison(comparison, ax) is ax
 
     heights = [bar.get_height() for bar in ax.patches]
-    expected = [100 * c.share_a for c in comparison.clusters]
-    expected += [100 * c.share_b for c in comparison.clusters]
-    np.testing.assert_allclose(heights, expected)
+    shares = np.array([(c.share_a, c.share_b) for c in comparison.clusters])
+    np.testing.assert_allclose(heights, 100 * shares.T.ravel())
     words = [c.verdict.replace("same", "") for c in comparison.clusters]
     assert [t.get_text() for t in ax.texts] == words
     assert sorted(words) == ["", "grew", "shrank"]
     assert ax.get_title().startswith("The second has changed: distance ")
     opacities = [bar.get_alpha() or 1.0 for bar in ax.patches]
     assert max(opacities[:3]) < min(opacities[3:])  # what was before is paler, also in grey
-    below = [label.get_text() for label in ax.get_xticklabels()]
-    assert [text.split("\n")[0] for text in below] == ["0", "1", "2"]
-    assert all("column" in text for text in below)
+    assert "column" in ax.get_xticklabels()[2].get_text()
     assert faults(ax.figure) == []
 
 
-def test_many_clusters_have_signs_instead_of_words(faults):
+def test_many_clusters_have_signs_instead_of_words(faults, ax):
     rng = np.random.default_rng(0)
     X, corners = rng.normal(size=(4_000, 2)), 9.0 * rng.normal(size=(25, 2))
     spec = ss.plan(X + corners[rng.integers(25, size=4_000)], n_clusters=25)
     pair = [ss.sketch(X + corners[rng.integers(low, 25, size=4_000)], spec) for low in (0, 5)]
-    found, ax = ss.compare(*pair, n_clusters=25), axes()
 
-    plot_comparison(found, ax)
+    plot_comparison(ss.compare(*pair, n_clusters=25), ax)
 
     assert {t.get_text() for t in ax.texts} <= {"", "+", "-", "~", "+ ~", "- ~"}
     assert ax.get_xlabel() == "cluster, the 20 heaviest of 25"
     assert faults(ax.figure) == []
 
 
-def test_a_comparison_without_clusters_cannot_be_drawn(table):
+def test_a_comparison_without_clusters_cannot_be_drawn(table, ax):
     found = ss.compare(table.sketches[0], table.sketches[1], n_clusters=None)
 
     with pytest.raises(ss.errors.SpecError, match="must be a Comparison with clusters"):
-        plot_comparison(found, axes())
+        plot_comparison(found, ax)
 
 
-def test_distances_are_drawn_with_thresholds_and_rings_around_alarms(watch, faults):
-    ax = axes()
-
+def test_distances_are_drawn_with_thresholds_and_rings_around_alarms(watch, faults, ax):
     assert plot_watch(watch, ax) is ax
 
-    drawn = [line.get_ydata() for line in ax.lines]
-    np.testing.assert_array_equal(drawn[0][1:], [m.before.distance for m in watch.slices[1:]])
-    np.testing.assert_array_equal(drawn[1][1:], [m.before.threshold for m in watch.slices[1:]])
-    np.testing.assert_array_equal(drawn[3][1:], [m.earlier.distance for m in watch.slices[1:]])
-    ringed = [m.before.distance for m in watch.slices[1:] if m.before.drifted]
-    np.testing.assert_array_equal(drawn[2], ringed)
+    drawn, slices = [line.get_ydata() for line in ax.lines], watch.slices[1:]
+    np.testing.assert_array_equal(drawn[0][1:], [m.before.distance for m in slices])
+    np.testing.assert_array_equal(drawn[1][1:], [m.before.threshold for m in slices])
+    np.testing.assert_array_equal(drawn[2], [m.before.distance for m in slices if m.before.drifted])
+    np.testing.assert_array_equal(drawn[3][1:], [m.earlier.distance for m in slices])
     assert 7 in ax.lines[2].get_xdata()
     looks = {(line.get_linestyle(), line.get_marker()) for line in (ax.lines[0], ax.lines[3])}
     assert len(looks) == 2  # told apart without colour
@@ -104,17 +90,14 @@ def test_the_figure_has_the_shares_below_the_distances(watch, table, faults):
 
     assert [ax.get_ylabel() for ax in figure.axes] == ["distance", "share of the rows (%)"]
     assert faults(figure) == []
-    assert len(watch_figure(ss.drift.watch(table, n_clusters=None)).axes) == 1
+    one = ss.drift.watch(table.where("key = '2026-01-01'"), n_clusters=None)
+    assert len(watch_figure(one).axes) == 1
 
 
-def test_a_single_slice_is_drawn_without_distances(table, faults):
-    one = ss.drift.watch(table.where("key = '2026-01-01'"), n_clusters=2)
-
-    assert faults(watch_figure(one)) == []
-
-
-def test_what_is_usual_is_drawn_with_the_reference_shaded(table, faults):
-    found = ss.drift.watch(table, n_clusters=3, reference="key < '2026-01-07'")
+def test_what_is_usual_is_drawn_with_the_reference_shaded_and_small_changes_without_rings(
+    table, faults
+):
+    found = ss.drift.watch(table, n_clusters=3, reference="key < '2026-01-07'", effect=1.0)
     figure = watch_figure(found)
     ax = figure.axes[0]
 
@@ -122,16 +105,6 @@ def test_what_is_usual_is_drawn_with_the_reference_shaded(table, faults):
     np.testing.assert_array_equal(drawn[6:], [m.usual.distance for m in found.slices[6:]])
     assert np.isnan(drawn[:6].astype(float)).all()
     assert len(ax.patches) == 6
-    assert "the reference" in [text.get_text() for text in ax.get_legend().get_texts()]
-    assert faults(figure) == []
-
-
-def test_small_changes_have_no_ring(table):
-    found = ss.drift.watch(table, n_clusters=3, effect=1.0)
-
-    ax = plot_watch(found, axes())
-
-    assert found.small
-    assert not found.alarms
     assert len(ax.lines[2].get_xdata()) == 0
     assert ax.get_title() == "0 alarms in 12 slices (ringed, from 100 % of the rows on)"
+    assert faults(figure) == []

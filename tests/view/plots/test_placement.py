@@ -34,24 +34,15 @@ def test_spread_moves_as_little_as_a_quadratic_program_would():
     np.testing.assert_allclose(moved[order], best.x, atol=1e-5)
 
 
-def drawn_numbers(places: np.ndarray, weights: np.ndarray) -> list[str]:
-    figure = Figure()
-    ax = figure.subplots()
-    ax.set(xlim=(0, 1), ylim=(0, 1))
-    mark_centroids(ax, places, weights)
-    figure.draw_without_rendering()
-    return [text.get_text() for text in ax.texts if text.get_visible()]
-
-
-def test_where_marks_crowd_the_heaviest_keep_their_numbers():
+def test_marks_with_room_have_numbers_and_where_they_crowd_the_heaviest_keep_theirs():
     """Thirty marks at one point: there are eight directions, so eight numbers at most."""
-    crowd = drawn_numbers(np.full((30, 2), 0.5), np.linspace(0.06, 0.01, 30))
+    ax = Figure().subplots()
+    corners = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    ax.set(xlim=(0, 1), ylim=(0, 1))
 
-    assert 2 <= len(crowd) <= 8
-    assert crowd == [str(i) for i in range(len(crowd))]
+    mark_centroids(ax, np.array(corners + [[0.5, 0.5]] * 30), np.linspace(0.06, 0.01, 34))
 
-
-def test_marks_with_room_all_have_their_numbers_even_in_corners():
-    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5]])
-
-    assert drawn_numbers(corners, np.full(5, 0.2)) == list("01234")
+    ax.figure.draw_without_rendering()
+    drawn = [text.get_text() for text in ax.texts if text.get_visible()]
+    assert 4 + 2 <= len(drawn) <= 4 + 8
+    assert drawn == [str(i) for i in range(len(drawn))]

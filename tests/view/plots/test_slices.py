@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 
 import sketchshift as ss
 from sketchshift._colours import colour_of
@@ -29,22 +29,18 @@ def days(parts: list[list[int]]) -> tuple[ss.SketchTable, ss.Decoding]:
     return table, ss.Decoding(CENTERS, shares, covariances, 0.0, ss.decoders.Outcome.COMPLETE, ())
 
 
-def axes():
-    return Figure(layout="constrained").subplots()
-
-
 def bars(ax) -> np.ndarray:
     """Heights, shape (slices, areas)."""
     return np.array([[bar.get_height() for bar in area] for area in ax.containers]).T
 
 
 @pytest.mark.parametrize("has_reference", [False, True])
-def test_bars_are_the_shares_of_the_clusters(has_reference):
+def test_bars_are_the_shares_of_the_clusters(has_reference, ax):
     """Against the labels of the rows: clusters are far apart, so that shares are near exact."""
     parts = [[80, 15, 5], [50, 30, 20], [10, 40, 50]]
     table, decoding = days(parts)
 
-    ax = plot_slices(table, decoding, axes(), reference=table.merge() if has_reference else None)
+    plot_slices(table, decoding, ax, reference=table.merge() if has_reference else None)
 
     np.testing.assert_allclose(bars(ax), parts, atol=1.5)
     np.testing.assert_allclose(bars(ax).sum(axis=1), 100.0)
@@ -53,24 +49,22 @@ def test_bars_are_the_shares_of_the_clusters(has_reference):
     assert names == ["1 Jan 2026", "2 Jan 2026", "3 Jan 2026"]
 
 
-def test_areas_are_numbered_from_below_and_white_lines_part_them():
+def test_areas_are_numbered_from_below_and_white_lines_part_them(ax):
     table, decoding = days([[50, 30, 20]] * 2)
 
-    ax = plot_slices(table, decoding, axes())
+    plot_slices(table, decoding, ax)
 
     heights = {note.get_text(): note.xy[1] for note in ax.texts}
     assert heights["0"] < heights["1"] < heights["2"]
-    assert [area.patches[0].get_facecolor() for area in ax.containers] == [
-        to_rgba(colour_of(i)) for i in range(3)
-    ]
-    assert {area.patches[0].get_edgecolor() for area in ax.containers} == {to_rgba("white")}
+    looks = [(bar.get_facecolor(), bar.get_edgecolor()) for bar, *_ in ax.containers]
+    assert looks == [(to_rgba(colour_of(i)), to_rgba("white")) for i in range(3)]
 
 
-def test_of_many_slices_some_are_named_and_the_areas_are_the_same():
+def test_of_many_slices_some_are_named_and_the_areas_are_the_same(ax):
     parts = [[60 + i % 20, 20, 20] for i in range(100)]
     table, decoding = days(parts)
 
-    ax = plot_slices(table, decoding, axes())
+    plot_slices(table, decoding, ax)
 
     names = [label.get_text() for label in ax.get_xticklabels()]
     assert names[:2] == ["1 Jan 2026", "6 Jan 2026"]
@@ -79,46 +73,31 @@ def test_of_many_slices_some_are_named_and_the_areas_are_the_same():
     assert first.max() == pytest.approx(100 * 79 / 119, abs=1.5)
 
 
-def test_light_clusters_share_one_area():
-    table, _ = days([[50, 30, 20]])
-    rng = np.random.default_rng(1)
-    weights = np.full(20, 0.05)
-    decoding = ss.Decoding(
-        rng.normal(size=(20, 2)) * 5, weights, None, 0.0, ss.decoders.Outcome.COMPLETE, ()
-    )
+def test_light_clusters_share_one_area(ax):
+    C = np.random.default_rng(1).normal(size=(20, 2)) * 5
+    table, found = days([[50, 30, 20]])
 
-    ax = plot_slices(table, decoding, axes())
+    plot_slices(table, replace(found, centroids=C, weights=np.full(20, 0.05), covariances=None), ax)
 
     assert [note.get_text() for note in ax.texts] == [*map(str, range(11)), "11-19"]
     assert bars(ax).sum() == pytest.approx(100.0)
 
 
-def test_a_slice_without_rows_has_no_bar():
-    table, decoding = days([[50, 30, 20], [5, 3, 2]])
-    empty = ss.SketchTable(table.keys, (table.sketches[0], table.sketches[1] - table.sketches[1]))
+def test_thin_slices_are_hatched_and_named_with_their_rows_and_without_rows_there_is_no_bar(ax):
+    table, decoding = days([[50, 30, 20], [5, 3, 1], [60, 40, 0]])
+    full, thin, last = table.sketches
 
-    ax = plot_slices(empty, decoding, axes())
+    plot_slices(replace(table, sketches=(full, thin, last - last)), decoding, ax)
 
-    assert bars(ax)[0].sum() == pytest.approx(100.0)
-    assert bars(ax)[1].sum() == 0.0
+    np.testing.assert_allclose(bars(ax).sum(axis=1), [100.0, 100.0, 0.0])
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names == ["1 Jan 2026", "2 Jan 2026 (9 rows)", "3 Jan 2026 (0 rows)"]
+    hatched = [patch.get_x() for patch in ax.patches if patch.get_hatch() == "////"]
+    assert hatched == pytest.approx([0.575, 1.575])
 
 
-def test_what_cannot_be_drawn_is_refused():
+def test_a_table_without_slices_is_refused(ax):
     table, decoding = days([[5, 3, 2]])
-    other = ss.Decoding(np.zeros((1, 3)), np.ones(1), None, 0.0, ss.decoders.Outcome.COMPLETE, ())
 
     with pytest.raises(ss.errors.SpecError, match="must be a SketchTable of at least one slice"):
-        plot_slices(ss.SketchTable(table.keys.slice(0, 0), ()), decoding, axes())
-    with pytest.raises(ss.errors.SpecError, match="must be a Decoding of the sketch's 2 columns"):
-        plot_slices(table, other, axes())
-
-
-def test_thin_slices_are_hatched_and_named_with_their_rows():
-    table, decoding = days([[50, 30, 20], [5, 3, 1], [60, 40, 0]])
-
-    ax = plot_slices(table, decoding, axes())
-
-    names = [label.get_text() for label in ax.get_xticklabels()]
-    assert names == ["1 Jan 2026", "2 Jan 2026 (9 rows)", "3 Jan 2026"]
-    hatched = [patch for patch in ax.patches if patch.get_hatch() == "////"]
-    assert [round(patch.get_x() + patch.get_width() / 2, 6) for patch in hatched] == [1.0]
+        plot_slices(replace(table, keys=table.keys.slice(0, 0), sketches=()), decoding, ax)

@@ -9,14 +9,9 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.view.document import SketchFile, build_document, to_json
-from sketchshift.view.explorer import Explorer, Query
+from sketchshift.view.document import SketchFile, to_json
+from sketchshift.view.explorer import Explorer, Fits, Query
 from sketchshift.view.page import report_on
-
-
-@pytest.fixture
-def shown(private) -> SketchFile:
-    return SketchFile.of("people.private.sketch", private.nbytes, private)
 
 
 def embedded(text: str) -> dict:
@@ -24,29 +19,22 @@ def embedded(text: str) -> dict:
     return json.loads(found[1])
 
 
-def never() -> None:
-    """A check that finds nothing newer."""
+@pytest.fixture
+def shown(private) -> SketchFile:
+    return SketchFile.of("people.private.sketch", private.nbytes, private)
 
 
-def test_a_report_has_the_promise_and_the_clusters_of_decode(shown, private):
-    text, _ = report_on(shown, 3)
+def test_a_report_has_the_promise_and_the_clusters_of_decode_and_no_other_number(shown, private):
+    facts = embedded(report_on(shown, 3)[0])
 
-    facts, found = embedded(text), ss.decode(private, 3)
+    view, found = facts["view"], ss.decode(private, 3)
     assert facts["promise"] == private.statement
-    assert [c["means"] for c in facts["view"]["profile"]["clusters"]] == found.centroids.tolist()
-    assert facts["view"]["cells"] is None
-    assert facts["view"]["rows_std"] == private.count_std
-    assert facts["curve"]["chosen"] == 3
-    assert facts["trends"] == []
-
-
-def test_the_number_of_rows_is_about_right_and_no_other_number_is_told(shown, private, subject):
-    summary = dict(build_document(shown, [])["summary"])
-
-    assert summary["rows"] == f"about {private.count:,}"
-    assert set(summary) == {"rows", "columns", "bytes"}
-    assert build_document(subject, [])["promise"] is None
-    assert dict(build_document(subject, [])["summary"])["rows"] == "3,000"
+    assert [c["means"] for c in view["profile"]["clusters"]] == found.centroids.tolist()
+    assert (view["cells"], view["rows_std"]) == (None, private.count_std)
+    assert (facts["curve"]["chosen"], facts["trends"]) == (3, [])
+    names, told = zip(*facts["summary"], strict=True)
+    assert names == ("rows", "columns", "bytes")
+    assert told[0] == f"about {private.count:,}"
 
 
 def test_a_page_is_a_function_of_the_file(shown, private):
@@ -63,12 +51,11 @@ def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(private, tm
     private.save(path)
     explorer = Explorer(SketchFile.of(str(path), private.nbytes, private), 4)
 
-    answer = explorer.decode(Query(k=3), never)
-    details = explorer.details(Query(k=3), never)
-    again: dict = {}
-    exec("\n".join(embedded(explorer.report(Query(k=3), never))["reproduce"]["commands"]), again)
+    asked = Query(k=3), lambda: None
+    details, again = explorer.details(*asked), {}
+    exec("\n".join(embedded(explorer.report(*asked))["reproduce"]["commands"]), again)
 
-    means = [cluster["means"] for cluster in answer["profile"]["clusters"]]
+    means = [cluster["means"] for cluster in explorer.decode(*asked)["profile"]["clusters"]]
     assert means == again["clusters"].centroids.tolist()
     assert details["trends"] == []
     assert embedded(explorer.page())["promise"] == private.statement
@@ -78,8 +65,6 @@ def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(private, tm
 def test_more_clusters_than_about_so_many_rows_are_refused(private):
     with pytest.warns(ss.errors.PrivacyWarning):
         few = ss.privacy.release(ss.sketch(np.zeros((5, 3)), private.spec), 10.0, 1e-8, force=True)
-    explorer = Explorer(SketchFile.of("few.sketch", 1, few), 5)
-    explorer.fits.max_clusters = 100
 
     with pytest.raises(ss.errors.DataError, match="there are about"):
-        explorer.decode(Query(k=100), never)
+        Fits(SketchFile.of("few.sketch", 1, few)).decoding(0, 100, lambda: None)

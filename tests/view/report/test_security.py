@@ -20,18 +20,16 @@ class Client:
         parts = urlsplit(address.url)
         self.host, self.port, self.root = parts.hostname, parts.port, parts.path
 
-    def get(self, path: str | None = None, method: str = "GET", body=None, **headers: str):
+    def get(self, path: str | None = None, method: str = "GET", **headers: str):
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        target = self.root if path is None else path
-        connection.request(method, target, body=body, headers=named)
+        connection.request(method, self.root if path is None else path, headers=headers)
         answer = connection.getresponse()
         answer.text = answer.read().decode()
         connection.close()
         return answer
 
-    def ask(self, what: str, **headers: str):
-        return self.get(self.root + what, **headers)
+    def ask(self, what: str):
+        return self.get(self.root + what)
 
 
 @pytest.fixture
@@ -39,26 +37,22 @@ def client(address) -> Client:
     return Client(address)
 
 
-def test_the_page_is_served_under_its_own_address(client):
-    for host in (f"127.0.0.1:{client.port}", f"localhost:{client.port}"):
-        assert client.get(Host=host).status == 200
-
-
-def test_the_server_listens_on_the_loopback_interface_alone(address):
+def test_the_server_listens_on_the_loopback_interface_alone(address, client):
+    """Not on 127.0.0.2 either, where one that listens everywhere would answer."""
     assert address.socket.getsockname()[0] == "127.0.0.1"
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((_own_address(), _port(address)), 5)
+        socket.create_connection(("127.0.0.2", client.port), 5)
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost", ""]
-)
-def test_other_host_headers_are_refused(client, host):
+def test_the_page_is_served_under_its_own_address_and_other_host_headers_are_refused(client):
     """A page elsewhere whose name was made to point here (DNS rebinding)."""
-    answer = client.get(Host=host.format(port=client.port))
-
-    assert answer.status in (400, 403)
-    assert "sketches.parquet" not in answer.text
+    port = client.port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        assert client.get(Host=host).status == 200
+    for host in (f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost", ""):
+        answer = client.get(Host=host)
+        assert answer.status in (400, 403)
+        assert "sketches.parquet" not in answer.text
 
 
 def test_without_the_token_of_this_run_nothing_is_answered(client, explorer):
@@ -84,56 +78,41 @@ def test_no_path_is_taken_from_a_request(client, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("top secret")
 
-    for path in (str(secret), "../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "static/base.js"):
-        answer = client.ask(path.lstrip("/"))
+    for path in (str(secret)[1:], "../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "static/base.js"):
+        answer = client.ask(path)
         assert answer.status == 404
         assert "secret" not in answer.text
-        assert "root:" not in answer.text
     for query in ("decode?k=2&file=/etc/passwd", "decode?k=2&where=1%3D1", "decode?k=2&choice=a"):
         assert client.ask(query).status == 400
 
 
-@pytest.mark.parametrize("k", ["0", "6", "-1", "1e3", "1_0", "٣", "9" * 300, ""])
-def test_k_has_a_limit(client, k):
-    answer = client.ask(f"decode?k={quote(k)}")
-
-    assert answer.status == 400
-    assert json.loads(answer.text)["error"] == "k must be a whole number from 1 to 5."
-
-
-def test_choices_have_a_limit(client, explorer):
+def test_k_and_choices_have_limits(client, explorer):
     n = len(explorer.file.choices)
 
-    assert client.ask(f"decode?k=2&choice={n - 1}").status == 200
+    assert client.ask(f"decode?k=5&choice={n - 1}").status == 200
+    for k in ("0", "6", "-1", "1e3", "1_0", "٣", "9" * 300, ""):
+        answer = client.ask(f"decode?k={quote(k)}")
+        assert answer.status == 400
+        assert json.loads(answer.text)["error"] == "k must be a whole number from 1 to 5."
     assert client.ask(f"decode?k=2&choice={n}").status == 400
 
 
 def test_every_answer_carries_the_policy(client):
+    fixed = {
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "cache-control": "no-store",
+    }
     for answer in (client.get(), client.ask("decode?k=2"), client.get("/")):
         policy = answer.getheader("content-security-policy")
         assert "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
-        assert answer.getheader("referrer-policy") == "no-referrer"
-        assert answer.getheader("x-content-type-options") == "nosniff"
-        assert answer.getheader("cache-control") == "no-store"
+        assert fixed.items() <= dict(answer.getheaders()).items()
 
 
-def test_a_port_that_is_taken_is_named(address, explorer):
+def test_a_port_that_is_taken_is_named(client, explorer):
     with (
         pytest.raises(DataError, match=r"cannot listen on port \d+: Address already in use"),
-        listening(explorer, _port(address)),
+        listening(explorer, client.port),
     ):
         pass
-
-
-def _port(address) -> int:
-    return urlsplit(address.url).port
-
-
-def _own_address() -> str:
-    """Another address of this machine than 127.0.0.1."""
-    try:
-        found = socket.gethostbyname(socket.gethostname())
-    except OSError:
-        found = "127.0.0.1"
-    return "127.0.0.2" if found == "127.0.0.1" else found

@@ -38,39 +38,43 @@ def held(monkeypatch) -> Iterator[Held]:
 
 
 @pytest.fixture
-def url(subject):
-    """The address of an explorer that has fitted nothing."""
-    with listening(Explorer(subject, 2)) as address, address.in_background():
-        yield address.url
+def ask(subject) -> Iterator:
+    """Ask an explorer that has fitted nothing, in a thread of its own, for the status."""
+
+    def status(url: str) -> int:
+        try:
+            with urlopen(url, timeout=60) as answer:
+                return int(answer.status)
+        except HTTPError as error:
+            with error:
+                return error.code
+
+    with (
+        listening(Explorer(subject, 2)) as address,
+        address.in_background(),
+        ThreadPoolExecutor(2) as pool,
+    ):
+        yield lambda choice, page: pool.submit(
+            status, f"{address.url}decode?k=2&choice={choice}&page={page}"
+        )
 
 
-def status(url: str) -> int:
-    try:
-        with urlopen(url, timeout=60) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        with error:
-            return error.code
+def test_a_page_waits_for_the_fit_of_another_and_both_are_answered(ask, held):
+    first = ask(choice=1, page=1)
+    assert held.begun.wait(60)
+    other = ask(choice=2, page=2)
+    with pytest.raises(TimeoutError):
+        first.result(0.5)  # time enough for the fit to hear of the other page
+    held.may_end.set()
+
+    assert (first.result(60), other.result(60)) == (200, 200)
 
 
-def test_a_page_waits_for_the_fit_of_another_and_both_are_answered(url, held):
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(status, f"{url}decode?k=2&choice=1&page=1")
-        assert held.begun.wait(60)
-        other = pool.submit(status, f"{url}decode?k=2&choice=2&page=2")
-        with pytest.raises(TimeoutError):
-            first.result(0.5)  # time enough for the fit to hear of the other page
-        held.may_end.set()
+def test_a_wish_ends_the_fit_that_its_own_page_wished_before(ask, held):
+    first = ask(choice=1, page=1)
+    assert held.begun.wait(60)
+    other = ask(choice=2, page=1)
 
-        assert (first.result(60), other.result(60)) == (200, 200)
-
-
-def test_a_wish_ends_the_fit_that_its_own_page_wished_before(url, held):
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(status, f"{url}decode?k=2&choice=1&page=1")
-        assert held.begun.wait(60)
-        other = pool.submit(status, f"{url}decode?k=2&choice=2&page=1")
-
-        assert first.result(60) == 409
-        held.may_end.set()
-        assert other.result(60) == 200
+    assert first.result(60) == 409
+    held.may_end.set()
+    assert other.result(60) == 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -102,21 +101,11 @@ class Browser:
         cdp("Emulation.setEmulatedMedia", {"features": [taste]})
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         cdp("Emulation.setDeviceMetricsOverride", size)
-        self.until(lambda: self.script("return innerWidth") == width)
-        self.until(lambda: self.script("return matchMedia(arguments[0]).matches", _query(scheme)))
+        settled = "return innerWidth === arguments[0] && matchMedia(arguments[1]).matches"
+        self.until(lambda: self.script(settled, width, f"(prefers-color-scheme: {scheme})"))
         self.driver.execute_async_script(
             "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
         )
-
-    def screenshot(self, path: Path) -> None:
-        """The whole page."""
-        self.script("scrollTo(0, 0)")
-        height = self.script("return document.documentElement.scrollHeight")
-        width = self.script("return innerWidth")
-        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        options = {"captureBeyondViewport": True, "clip": clip}
-        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", options)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
     def faults(self) -> list[str]:
         """What axe-core finds: serious and critical faults of accessibility."""
@@ -148,24 +137,19 @@ class Browser:
 REQUEST = "Network.requestWillBeSent"
 
 
-def _query(scheme: str) -> str:
-    return f"(prefers-color-scheme: {scheme})"
-
-
 @contextmanager
 def chromium(folder: Path) -> Iterator[Browser]:
     """A new Chromium with an empty profile; what it saves comes into the folder."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    program, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
-    assert program, "no chromium on the path: run `make test-browser`"
-    assert driver, "no chromedriver on the path: run `make test-browser`"
-    profile, downloads = folder / "profile", folder / "downloads"
+    program, driver = found = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    assert all(found), "no chromium and chromedriver: run `make test-browser`"
+    downloads = folder / "downloads"
     downloads.mkdir()
     options = webdriver.ChromeOptions()
     options.binary_location = program
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
         options.add_argument(flag)
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})

@@ -7,6 +7,7 @@ import re
 import time
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from sketchshift.decoders import Turnkey
@@ -51,104 +52,6 @@ def test_k_and_slice_are_changed_by_clicking(browser, page):
     assert browser.strangers(urlsplit(page).netloc) == []
 
 
-def test_many_wishes_end_in_the_last_one(browser, page):
-    browser.explore(page)
-
-    browser.script(
-        "const k = document.getElementById('k');"
-        "for (let i = 1; i <= 8; i += 1) setTimeout(() => { k.value = i;"
-        "k.dispatchEvent(new Event('input')); }, 150 * i);"
-    )
-
-    browser.until(lambda: browser.text("#found").startswith("8 clusters"))
-    assert browser.text("#k-shown") == "8"
-    assert browser.text("#found").startswith("8 clusters")
-    assert "alarm" not in browser.find("#status").get_attribute("class")
-
-
-def test_two_slices_are_compared(browser, page):
-    browser.explore(page)
-
-    browser.all("#after option")[-1].click()  # all other rows
-    browser.click("#compare")
-
-    browser.until(lambda: browser.all("#comparison svg"))
-    assert browser.text("#changes p").startswith(
-        "month = 2026-01 and all other rows do not differ more than chance allows"
-    )
-    assert len(browser.all("#comparison .mark")) == 10
-
-
-def test_a_comparison_has_the_numbers_and_colours_of_the_clusters_shown(browser, subject_page):
-    """The third cluster grows from day to day: its number in words is that of the table."""
-    browser.explore(subject_page)
-    browser.all("#after option")[3].click()
-    browser.click("#compare")
-    browser.until(lambda: browser.all("#changes li"))
-
-    told = [line.text for line in browser.all("#changes li")]
-    found = [re.match(r"Cluster (\d) \((.*)\) (grew|shrank) from [\d.]+ % to", t) for t in told]
-    assert {match[3] for match in found} == {"grew", "shrank"}
-    fill = "return getComputedStyle(document.querySelector(arguments[0])).fill"
-    for i, name in ((int(match[1]), match[2]) for match in found):
-        assert browser.all("#profiles .name")[i].text == name
-        marks = [f"#{place} .mark[data-cluster='{i}']" for place in ("comparison", "map")]
-        assert browser.script(fill, marks[0]) == browser.script(fill, marks[1])
-
-
-def test_a_comparison_is_saved_as_csv(browser, subject_page):
-    browser.explore(subject_page)
-    browser.click("#compare")
-    browser.until(lambda: browser.all("#comparison svg"))
-
-    browser.click("[data-file='comparison.csv']")
-
-    with browser.downloaded("comparison.csv").open(newline="") as file:
-        head, *rows = csv.reader(file)
-    assert head == ["cluster", "name", "day = 2026-01-01", "day = 2026-01-02", "change"]
-    for column in (2, 3):
-        assert sum(float(row[column]) for row in rows) == pytest.approx(1.0)
-
-
-def test_the_address_brings_back_k_slice_and_comparison(browser, subject_page):
-    """After a reload, by going back and forward, and as a link in another window."""
-    browser.explore(subject_page)
-    press(browser, "#k", "ARROW_LEFT")
-    browser.until(lambda: browser.text("#found").startswith("4 clusters"))
-    browser.all("#slice option")[2].click()
-    browser.until(lambda: "(day = 2026-01-02)" in browser.text("#found"))
-    browser.click("#compare")
-    browser.until(lambda: browser.all("#comparison svg"))
-    shown, address = browser.text("#found"), browser.script("return location.href")
-
-    browser.driver.refresh()
-    browser.until(lambda: browser.text("#found") == shown)
-    browser.until(lambda: browser.all("#comparison svg"))
-    browser.driver.back()  # before the comparison
-    browser.until(lambda: not browser.find("#comparison").is_displayed())
-    browser.driver.back()  # before the slice
-    browser.until(lambda: browser.text("#found").startswith("4 clusters in 3,000 rows"))
-    browser.driver.forward()
-    browser.until(lambda: browser.text("#found") == shown)
-    with browser.another_window():
-        browser.driver.get(address)
-        browser.until(lambda: browser.text("#found") == shown)
-        browser.until(lambda: browser.all("#comparison svg"))
-
-
-def press(browser, css: str, key: str) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    browser.find(css).send_keys(getattr(Keys, key))
-
-
-@pytest.fixture
-def subject_page(subject):
-    """The address of an explorer of three clusters, one of which grows."""
-    with listening(Explorer(subject, 5)) as address, address.in_background():
-        yield address.url
-
-
 @pytest.fixture
 def slow_page(subject, monkeypatch):
     """The address of an explorer whose fits take most of a second, and can be ended early."""
@@ -165,40 +68,79 @@ def slow_page(subject, monkeypatch):
         yield address.url
 
 
-def test_two_windows_at_once_both_get_their_clusters(browser, slow_page):
+def test_many_wishes_of_two_windows_end_in_the_last_of_each(browser, slow_page):
     browser.explore(slow_page)
-    places = {browser.driver.current_window_handle: 3}
-    with browser.another_window() as other:
+    wish = (
+        "const k = document.getElementById('k'), n = arguments[0];"
+        "for (let i = 1; i <= n; i += 1) setTimeout(() => { k.value = i;"
+        "k.dispatchEvent(new Event('input')); }, 150 * i);"
+    )
+    with browser.another_window():
         browser.explore(slow_page)
-        places[other] = 2
-        labels = {}
-        for window, place in places.items():
-            browser.driver.switch_to.window(window)
-            labels[window] = choose(browser, place)
-
-        for window, label in labels.items():
-            browser.driver.switch_to.window(window)
-            browser.until(lambda label=label: f"({label})" in browser.text("#found"))
-            assert browser.complaints() == []
+        browser.script(wish, 3)
+        browser.driver.switch_to.window(browser.driver.window_handles[0])
+        browser.script(wish, 4)
+        browser.until(lambda: browser.text("#found").startswith("4 clusters"))
+        assert "alarm" not in browser.find("#status").get_attribute("class")
+        browser.driver.switch_to.window(browser.driver.window_handles[1])
+        browser.until(lambda: browser.text("#found").startswith("3 clusters"))
+        assert browser.complaints() == []
 
 
-def test_a_comparison_outlives_a_new_choice(browser, slow_page):
-    browser.explore(slow_page)
-
-    choose(browser, -1)
+def test_a_comparison_has_the_numbers_and_colours_of_the_clusters_shown(browser, subject_page):
+    """The third cluster grows from day to day: its number in words is that of the table."""
+    browser.explore(subject_page)
+    browser.all("#after option")[3].click()
     browser.click("#compare")
-    label = choose(browser, -2)
+    browser.until(lambda: browser.all("#changes li"))
+    browser.click("[data-file='comparison.csv']")
 
-    browser.until(lambda: f"({label})" in browser.text("#found"))
+    told = [line.text for line in browser.all("#changes li")]
+    found = [re.match(r"Cluster (\d) \((.*)\) (grew|shrank) from [\d.]+ % to", t) for t in told]
+    assert {match[3] for match in found} == {"grew", "shrank"}
+    fill = "return getComputedStyle(document.querySelector(arguments[0])).fill"
+    for i, name in ((int(match[1]), match[2]) for match in found):
+        assert browser.all("#profiles .name")[i].text == name
+        marks = [f"#{place} .mark[data-cluster='{i}']" for place in ("comparison", "map")]
+        assert browser.script(fill, marks[0]) == browser.script(fill, marks[1])
+    with browser.downloaded("comparison.csv").open(newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["cluster", "name", "day = 2026-01-01", "day = 2026-01-04", "change"]
+    shares = np.array([row[2:4] for row in rows], float)
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+
+
+def test_the_address_brings_back_k_slice_and_comparison(browser, subject_page):
+    """After a reload, by going back and forward, and as a link in another window."""
+    browser.explore(subject_page)
+    browser.click("#k")
+    browser.until(lambda: browser.text("#found").startswith("3 clusters"))
+    browser.all("#slice option")[2].click()
+    browser.until(lambda: "(day = 2026-01-02)" in browser.text("#found"))
+    browser.click("#compare")
     browser.until(lambda: browser.all("#comparison svg"))
-    assert browser.complaints() == []
+    shown, address = browser.text("#found"), browser.script("return location.href")
+
+    browser.driver.refresh()
+    browser.until(lambda: browser.text("#found") == shown)
+    browser.until(lambda: browser.all("#comparison svg"))
+    browser.driver.back()  # before the comparison
+    browser.until(lambda: not browser.find("#comparison").is_displayed())
+    browser.driver.back()  # before the slice
+    browser.until(lambda: browser.text("#found").startswith("3 clusters in 3,000 rows"))
+    browser.driver.forward()
+    browser.until(lambda: browser.text("#found") == shown)
+    with browser.another_window():
+        browser.driver.get(address)
+        browser.until(lambda: browser.text("#found") == shown)
+        browser.until(lambda: browser.all("#comparison svg"))
 
 
-def choose(browser, place: int) -> str:
-    """Click on a slice; its name."""
-    option = browser.all("#slice option")[place]
-    option.click()
-    return option.text
+@pytest.fixture
+def subject_page(subject):
+    """The address of an explorer of three clusters, one of which grows."""
+    with listening(Explorer(subject, 5)) as address, address.in_background():
+        yield address.url
 
 
 def test_what_is_shown_can_be_saved_as_a_report(browser, page):
