@@ -6,15 +6,11 @@ import dataclasses
 import math
 import sys
 
-import drift_embeddings
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from drift_embeddings import POPULATIONS, Population, features
-from scipy.stats import binom, chi2
+from scipy.stats import chi2
 
 import sketchshift as ss
-from sketchshift.cli import main
 from sketchshift.decoders.turnkey import Turnkey
 from sketchshift.drift.noise import NullLaw
 from sketchshift.features.plan import measure_spectrum
@@ -58,15 +54,16 @@ def test_a_slice_has_less_than_16_kilobytes_at_any_number_of_columns():
 
     assert (spec.sketch_size, spec.moments) == (960, "none")
     assert ss.sketch(X, spec).nbytes <= 16_000
-    assert len(spec.to_json()) <= 700
 
 
 def test_a_plan_does_not_depend_on_the_order_of_rows_and_can_be_written():
     X = rows_of(500)
-    spec = ss.drift.plan_drift(X, sketch_size=100)
+    spec = ss.drift.plan_drift(X, sketch_size=100, metric="cosine")
 
-    assert ss.drift.plan_drift(X[::-1], sketch_size=100) == spec
+    assert ss.drift.plan_drift(X[::-1], sketch_size=100, metric="cosine") == spec
     assert ss.SketchSpec.from_json(spec.to_json()) == spec
+    assert ss.sketch(4.0 * X, spec) == ss.sketch(X, spec)
+    assert spec.prefix(50).spectrum is None
 
 
 def test_a_collection_has_the_plan_of_its_rows():
@@ -92,14 +89,6 @@ def test_a_center_is_kept_only_where_phases_need_it():
     assert np.isfinite(far.spectrum.freedom)
 
 
-def test_a_plan_for_directions_sees_no_lengths():
-    X = rows_of(500)
-    spec = ss.drift.plan_drift(X, sketch_size=100, metric="cosine")
-
-    assert spec.metric == "cosine"
-    assert ss.sketch(4.0 * X, spec) == ss.sketch(X, spec)
-
-
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
@@ -115,40 +104,38 @@ def test_rows_that_tell_nothing_are_refused(rows, words):
 # The law without drift.
 
 
-@pytest.mark.parametrize("n", [300, 4096])
 @pytest.mark.parametrize(
     "shares",
     [np.ones(400), np.append(np.ones(400), 40.0), 0.9 ** np.arange(100), 1 / np.arange(1.0, 300.0)],
     ids=["equal", "a large one", "geometric", "harmonic"],
 )
-def test_the_spectrum_of_a_sample_has_the_squares_of_the_truth(shares, n):
+def test_the_spectrum_of_a_sample_has_the_squares_of_the_truth(shares):
     """Eigenvalues of the sample itself would have up to 2.3 times as much, at 300 rows."""
     shares = np.sort(shares / shares.sum())[::-1]
-    rows = np.random.default_rng(0).normal(size=(n, len(shares))) * np.sqrt(shares)
-    found = measure_spectrum(0.1 * rows)
-    squares = sum(share**2 for share in found.leading) + found.rest**2 / found.freedom
+    rows = np.random.default_rng(0).normal(size=(4096, len(shares))) * np.sqrt(shares)
+    for n, of_squares, of_first in ((300, 0.2, 0.3), (4096, 0.05, 0.1)):
+        found = measure_spectrum(0.1 * rows[:n])
+        squares = np.square(found.leading).sum() + found.rest**2 / found.freedom
 
-    assert squares == pytest.approx((shares**2).sum(), rel=0.2 if n == 300 else 0.05)
-    assert found.trace == pytest.approx(0.01, rel=0.1)
-    if shares[0] > 0.05:
-        assert found.leading[0] == pytest.approx(shares[0], rel=0.3 if n == 300 else 0.1)
+        assert squares == pytest.approx(np.square(shares).sum(), rel=of_squares)
+        assert found.trace == pytest.approx(0.01, rel=0.1)
+        if shares[0] > 0.05:
+            assert found.leading[0] == pytest.approx(shares[0], rel=of_first)
 
 
-@pytest.mark.parametrize("p", [0.5, 0.05, 0.01, 1e-5])
-def test_the_measured_law_of_equal_weights_is_the_chi_square_law(p):
+def test_the_measured_law_of_equal_weights_is_the_chi_square_law():
     law = NullLaw(np.array([0.5, 0.5]), np.array([20.0, 5.0]), 3.0, is_measured=True)
-    x = 3.0 + 0.5 * chi2.isf(p, 25)
+    for p in (0.5, 0.01, 1e-5):
+        x = 3.0 + 0.5 * chi2.isf(p, 25)
+        assert law.quantile(p) == pytest.approx(x, rel=1e-4)
+        assert law.tail(x) == pytest.approx(p, rel=1e-3)
 
-    assert law.quantile(p) == pytest.approx(x, rel=1e-4)
-    assert law.tail(x) == pytest.approx(p, rel=1e-3)
 
-
-@pytest.mark.parametrize("largest", [0.0086, 0.0124, 0.1])
+@pytest.mark.parametrize("largest", [0.0086, 0.1])
 def test_the_measured_law_agrees_with_draws(largest):
     """The saddlepoint approximation is off by up to 11 % here; 4 standard errors are 4 %."""
     weights, freedoms = np.array([largest, (1.0 - largest) / 1400]), np.array([1.0, 1400.0])
-    rng = np.random.default_rng(0)
-    drawn = weights[0] * rng.chisquare(1, 10**6) + weights[1] * rng.chisquare(1400, 10**6)
+    drawn = np.random.default_rng(0).chisquare(freedoms, (10**6, 2)) @ weights
     law = NullLaw(weights, freedoms, is_measured=True)
 
     for p in (0.05, 0.01):
@@ -160,22 +147,6 @@ def test_far_into_the_tail_the_measured_law_is_the_approximation():
     measured, other = (NullLaw(weights, freedoms, 0.0, is_it) for is_it in (True, False))
 
     assert measured.quantile(1e-9) == pytest.approx(other.quantile(1e-9), rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("counts", [(100, 100), (100, 600)])
-@pytest.mark.parametrize("name", ["20 Gaussians", "t, 1.5 degrees", "low rank, unit length"])
-def test_false_alarms_are_as_many_as_asked_for(name, counts, monkeypatch):
-    """Within 20 %, up to chance: it fails without cause once in ten thousand times a bound."""
-    monkeypatch.setattr(drift_embeddings, "REPETITIONS", 3_000)
-    generate, metric = POPULATIONS[name]
-    plan_rows = drift_embeddings.on_host(generate(4096, D, drift_embeddings.stream(1)))
-    spec = ss.drift.plan_drift(plan_rows, sketch_size=SIZE, metric=metric)
-    table = features(generate(30_000, D, drift_embeddings.stream(2)), spec)
-
-    for rate, level in zip(Population(spec, table).rates(counts), (0.05, 0.01), strict=True):
-        assert rate * 3_000 <= binom.isf(1e-4, 3_000, 1.2 * level)
-        assert rate * 3_000 >= binom.ppf(1e-4, 3_000, 0.8 * level)
 
 
 def test_the_p_value_is_that_of_permutations(spec):
@@ -199,25 +170,18 @@ def test_a_comparison_needs_no_decoder_and_no_frequencies(pair, monkeypatch):
     monkeypatch.setattr(ss.Sketch, "frequencies", None)
     found = ss.compare(a, b)
 
-    assert found.drifted
-    assert (found.clusters, found.decoding) == ((), None)
-    assert repr(found).startswith("<Comparison: drift, distance ")
+    assert (found.drifted, found.clusters, found.decoding) == (True, (), None)
     assert ss.drift.watch({"monday": a, "tuesday": b}, false_alarm=0.1, effect=0.0).alarms
 
 
-def test_a_few_rows_are_no_reason_to_fail(spec):
+def test_a_few_or_equal_rows_are_no_reason_to_fail(spec):
     for n in (1, 2, 3):
         found = ss.compare(ss.sketch(rows_of(n), spec), ss.sketch(rows_of(50, seed=1), spec))
         assert 0.0 <= found.p_value <= 1.0
         assert found.threshold > 0.0
-
-
-def test_equal_rows_do_not_drift(spec):
     one = ss.sketch(np.repeat(rows_of(1), 600, axis=0), spec)
     with pytest.warns(ss.errors.PlanWarning, match="vary otherwise"):
-        found = ss.compare(one, one)
-
-    assert (found.distance, found.drifted) == (0.0, False)
+        assert not ss.compare(one, one).drifted
 
 
 def test_data_that_the_plan_has_not_seen_is_told_of(spec, pair):
@@ -239,34 +203,24 @@ def test_scores_are_the_witness_function(spec, pair):
     assert ss.drift.score_rows(b, a, X) == pytest.approx(-expected, abs=1e-7)
 
 
-def test_rows_without_a_score_are_nan_and_the_others_do_not_change(spec, pair):
+def test_rows_without_a_score_are_nan_and_the_others_do_not_change(pair):
     X = rows_of(10)
     expected = ss.drift.score_rows(*pair, X)
     X[3, 5], X[7] = np.nan, 1e30
-    scores = ss.drift.score_rows(*pair, X)
+    expected[[3, 7]] = np.nan
 
-    assert np.flatnonzero(np.isnan(scores)).tolist() == [3, 7]
-    assert np.delete(scores, [3, 7]) == pytest.approx(np.delete(expected, [3, 7]))
+    found = ss.drift.score_rows(*pair, iter(np.array_split(X, 3)))
+    assert found == pytest.approx(expected, nan_ok=True)
 
 
-@pytest.mark.parametrize("options", [{}, {"metric": "cosine"}])
-def test_scores_of_sketches_with_cells_and_axes_follow_their_waves(options):
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_scores_of_sketches_with_cells_and_axes_follow_their_waves(metric):
     X = rows_of(3000)
-    spec = ss.plan(X, n_clusters=3, **options)
-    a, b = ss.sketch(X, spec), ss.sketch(X[:50], spec)
-    alone = [ss.sketch(row[None], spec) for row in X[:5]]
+    spec = ss.plan(X, n_clusters=3, metric=metric)
+    a, b, *alone = (ss.sketch(rows, spec) for rows in (X, X[:50], X[:1], X[1:2]))
 
-    expected = [((b.z - a.z) * one.z.conj()).sum().real for one in alone]
-    assert ss.drift.score_rows(a, b, X[:5]) == pytest.approx(expected, abs=1e-5)
-
-
-def test_the_rows_of_a_new_cluster_have_the_highest_scores(pair):
-    X = rows_of(1000, seed=2)
-    X[100:150] += 2.0
-
-    scores = ss.drift.score_rows(*pair, iter(np.array_split(X, 7)))
-
-    assert set(np.argsort(-scores)[:40]) <= set(range(100, 150))
+    expected = [np.vdot(one.z, b.z - a.z).real for one in alone]
+    assert ss.drift.score_rows(a, b, X[:2]) == pytest.approx(expected, abs=1e-5)
 
 
 def test_rows_of_other_columns_are_refused(pair):
@@ -276,45 +230,29 @@ def test_rows_of_other_columns_are_refused(pair):
         ss.drift.score_rows("a.sketch", pair[1], np.ones((5, D)))
 
 
-def test_the_command_plans_for_drift(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("rows.npy", rows_of(500))
-    line = ["plan", "rows.npy", "--drift", "-o", "plan.json", "--seed", "3"]
-    done = CliRunner().invoke(main, line)
-    mixed = CliRunner().invoke(main, [*line, "-k", "3"])
-
-    expected = ss.drift.plan_drift(rows_of(500), seed=3)
-    assert done.exit_code == 0
-    assert ss.SketchSpec.from_json((tmp_path / "plan.json").read_text()) == expected
-    assert "give -k, the number of clusters, or --drift" in mixed.stderr
-
-
 # Wide sketches without such a plan.
 
 
 @pytest.mark.parametrize("cells", [True, False])
 def test_clusters_of_wide_sketches_wait_until_asked_for(blobs, cells, monkeypatch):
     spec = ss.plan(blobs.rows(5_000, seed=99), n_clusters=4, cells=cells)
-    a, b = (ss.sketch(blobs.rows(3_000, seed=i), spec) for i in (1, 2))
-    eager = ss.compare(a, b, n_clusters=3)
+    pair = [blobs.sketch(3_000, spec, seed=i) for i in (1, 2)]
+    eager = ss.compare(*pair, n_clusters=3)
     monkeypatch.setattr(sys.modules["sketchshift.drift.compare"], "WIDE", 1)
-    lazy = ss.compare(a, b, n_clusters=3)
+    lazy = ss.compare(*pair, n_clusters=3)
 
     assert "decoding" not in vars(lazy._population)
     assert lazy.distance == eager.distance
     assert lazy.threshold == pytest.approx(eager.threshold, rel=0.1)
-    assert [c.share_b for c in lazy.clusters] == pytest.approx([c.share_b for c in eager.clusters])
+    assert lazy.clusters[1].share_b == pytest.approx(eager.clusters[1].share_b)
 
 
-def test_a_prefix_has_no_spectrum(spec):
-    assert spec.prefix(50).spectrum is None
-    assert spec.prefix(SIZE) == spec
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"leading": (0.1, 0.2)}, {"leading": (0.9, 0.2)}, {"leading": 0.1}, {"freedom": 0.5}],
-)
-def test_what_is_no_spectrum_is_refused(spec, change):
-    with pytest.raises(ss.errors.SpecError):
-        dataclasses.replace(spec.spectrum, **change)
+def test_what_is_no_spectrum_is_refused(spec):
+    for name, value in (
+        ("leading", (0.1, 0.2)),
+        ("leading", (0.9, 0.2)),
+        ("leading", 0.1),
+        ("freedom", 0.5),
+    ):
+        with pytest.raises(ss.errors.SpecError):
+            dataclasses.replace(spec.spectrum, **{name: value})

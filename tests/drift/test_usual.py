@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -28,27 +28,23 @@ def spec() -> ss.SketchSpec:
     return ss.drift.plan_drift(rows(4_000, SHARES, np.random.default_rng(9)), sketch_size=60)
 
 
-def varying(spec, n: int, seed: int, spread: float, jump: float = 0.0) -> dict[int, ss.Sketch]:
-    """Slices whose shares vary by themselves; of the last one, the third corner has grown."""
+def varying(spec, n: int, seed: int, spread: float) -> dict[int, ss.Sketch]:
+    """Slices whose shares vary by themselves."""
     rng = np.random.default_rng(seed)
-    slices = {}
-    for t in range(n):
-        move = np.clip(spread * rng.normal(), -0.2, 0.2)
-        shares = SHARES + [move, -move, 0.0] + (t == n - 1) * np.array([-jump, 0.0, jump])
-        slices[t] = ss.sketch(rows(int(rng.integers(150, 350)), shares, rng), spec)
-    return slices
+    moves = np.clip(spread * rng.normal(size=n), -0.2, 0.2)
+    shares = SHARES + moves[:, None] * [1.0, -1.0, 0.0]
+    sizes = rng.integers(150, 350, n)
+    return {t: ss.sketch(rows(sizes[t], shares[t], rng), spec) for t in range(n)}
 
 
 # The law of the ratio, and the rate of false alarms.
 
 
-@pytest.mark.parametrize("freedom", [2, 5, 11, 60])
-@pytest.mark.parametrize("p", [1e-2, 1e-4, 1e-6])
-def test_with_one_direction_the_ratio_has_the_law_of_fisher(freedom, p):
+@pytest.mark.parametrize("freedom", [2, 5, 60])
+def test_with_one_direction_the_ratio_has_the_law_of_fisher(freedom):
     """F(1, n); the approximation errs to the safe side, by at most 18 % of p."""
-    found = ratio_tail(stats.f.isf(p, 1, freedom), np.ones(1), freedom)
-
-    assert p <= found <= 1.18 * p
+    for p in (1e-2, 1e-6):
+        assert p <= ratio_tail(stats.f.isf(p, 1, freedom), np.ones(1), freedom) <= 1.18 * p
 
 
 @pytest.mark.parametrize("freedom", [3, 20])
@@ -77,9 +73,8 @@ def test_without_drift_alarms_are_at_most_as_rare_as_asked_for(spec, spread):
     The bound is three standard errors above it. Without a reference, slices that vary alarm in
     nearly every table: they are not equal, and that test is right to say so.
     """
-    tables = [varying(spec, 14, seed, spread) for seed in range(100)]
     options = {"n_clusters": None, "false_alarm": RATE, "effect": 0.0}
-
+    tables = [varying(spec, 14, seed, spread) for seed in range(100)]
     judged = [bool(watch(t, reference="time < 8", **options).alarms) for t in tables]
     in_turn = [bool(watch(t, **options).alarms) for t in tables[:20]]
 
@@ -87,99 +82,48 @@ def test_without_drift_alarms_are_at_most_as_rare_as_asked_for(spec, spread):
     assert (np.mean(in_turn) > 0.8) == (spread > 0.0)
 
 
-def test_a_change_beyond_the_usual_is_found(spec):
-    """Of 12 tables with a jump of 35 % of the rows, among slices that vary by 3 %."""
-    found = [
-        watch(varying(spec, 14, seed, 0.03, jump=0.35), n_clusters=None, reference="time < 8")
-        for seed in range(12)
-    ]
-
-    assert np.mean([each.slices[-1].drifted for each in found]) > 0.9
-    assert not any(each.drifted for one in found for each in one.slices[:8])
-
-
-def test_the_more_slices_a_reference_has_the_lower_is_the_threshold(spec):
-    slices = varying(spec, 30, 1, 0.05)
-    limits = [
-        watch(slices, n_clusters=None, reference=f"time < {n}").slices[-1].usual.threshold
-        for n in (4, 8, 20)
-    ]
-
-    assert limits == sorted(limits, reverse=True)
-
-
 # Seasons.
 
 
 @pytest.fixture(scope="module")
-def years() -> ss.SketchTable:
+def years(spec) -> dict[str, ss.Sketch]:
     """Four years of months with a strong season; from September of the last, a new cluster."""
     rng = np.random.default_rng(0)
-    X, months = [], []
-    for year in range(2010, 2014):
-        for month in range(1, 13):
-            move = 0.2 * np.sin(2 * np.pi * month / 12) + 0.01 * rng.normal()
-            is_new = (year, month) >= (2013, 9)
-            shares = np.array([0.4 + move, 0.6 - move, 0.0]) * (0.7 if is_new else 1.0)
-            shares[2] = 1.0 - shares.sum()
-            X.append(rows(1_000, shares, rng))
-            months += [date(year, month, 1)] * 1_000
-    table = pa.table({"x": np.vstack(X)[:, 0], "y": np.vstack(X)[:, 1], "month": months})
-    return ss.sketch_by(table, by="month", n_clusters=4)
+    slices = {}
+    for month in range(48):
+        move = 0.2 * np.sin(2 * np.pi * month / 12) + 0.01 * rng.normal()
+        new = 0.3 * (month >= 44)
+        shares = [(0.4 + move) * (1.0 - new), (0.6 - move) * (1.0 - new), new]
+        name = f"{2010 + month // 12}-{month % 12 + 1:02d}"
+        slices[name] = ss.sketch(rows(1_000, shares, rng), spec)
+    return slices
 
 
-def test_in_turn_the_season_alarms_every_year(years):
-    found = watch(years, n_clusters=3)
-
-    assert len(found.alarms) > 24
-
-
+@pytest.mark.filterwarnings("ignore:both sketches vary:sketchshift.errors.PlanWarning")
 @pytest.mark.parametrize(
-    "options",
-    [{"season": "year"}, {"season": "year", "reference": "month < '2013-01-01'"}],
-    ids=["season", "season and reference"],
+    "options", [{"season": "year"}, {"season": "year", "reference": "month < '2013-01'"}]
 )
 def test_against_the_same_month_of_other_years_only_the_real_change_alarms(years, options):
-    found = watch(years, n_clusters=3, **options)
+    found = watch(years, n_clusters=None, by="month", **options)
 
-    assert found.alarms[0].key == date(2013, 9, 1)
-    assert {each.key.year for each in found.alarms} == {2013}
-    assert {each.key.month for each in found.alarms} <= {9, 10, 11, 12}
-
-
-def test_a_reference_of_whole_years_takes_the_season_for_usual(years):
-    found = watch(years, n_clusters=3, reference="month < '2013-01-01'", effect=0.0)
-
-    assert not any(each.is_significant for each in found.slices if each.key < date(2013, 9, 1))
+    alarms = [each.key for each in found.alarms]
+    assert alarms[0] == "2013-09"
+    assert set(alarms) <= {"2013-09", "2013-10", "2013-11", "2013-12"}
+    assert found.slices[11].usual is None  # no year before
 
 
 def test_the_same_day_of_other_weeks_is_the_baseline(spec):
     """Weekends differ from other days, and a Monday that looks like one of them is found."""
     rng = np.random.default_rng(0)
-    weekend = np.array([0.2, 0.3, 0.5])
     slices = {}
     for i in range(70):
-        day = date.fromordinal(date(2024, 1, 1).toordinal() + i)
-        shares = weekend if day.weekday() >= 5 or i == 63 else SHARES
-        slices[day] = ss.sketch(rows(300, shares, rng), spec)
+        shares = [0.2, 0.3, 0.5] if i % 7 >= 5 or i == 63 else SHARES
+        slices[date(2024, 1, 1) + timedelta(i)] = ss.sketch(rows(300, shares, rng), spec)
 
     found = watch(slices, n_clusters=None, season="week")
 
     assert found.slices[6].usual is None  # no week before
     assert [each.key for each in found.alarms] == [date(2024, 3, 4)]
-    assert found.season == "week"
-
-
-def test_months_as_text_have_seasons(spec):
-    rng = np.random.default_rng(0)
-    names = [f"{year}-{month:02d}" for year in (2011, 2012) for month in range(1, 13)]
-    found = watch(
-        {name: ss.sketch(rows(100, SHARES, rng), spec) for name in names},
-        n_clusters=None,
-        season="year",
-    )
-
-    assert [each.usual is not None for each in found.slices] == [False] * 14 + [True] * 10
 
 
 # The effect, and its words.
@@ -188,18 +132,15 @@ def test_months_as_text_have_seasons(spec):
 def test_a_significant_change_of_few_rows_is_small(spec):
     """Three per cent of 60,000 rows moved: certain, and below five per cent."""
     rng = np.random.default_rng(0)
-    slices = {
-        t: ss.sketch(rows(60_000, SHARES + (t == 3) * np.array([-0.03, 0, 0.03]), rng), spec)
-        for t in range(4)
-    }
+    shares = [SHARES, SHARES, SHARES, [0.47, 0.3, 0.23]]
+    slices = [ss.sketch(rows(60_000, each, rng), spec) for each in shares]
 
-    found = watch(slices, n_clusters=None)
-    strict = watch(slices, n_clusters=None, effect=0.0)
+    found, strict = (
+        watch(dict(enumerate(slices)), n_clusters=None, effect=effect) for effect in (0.05, 0.0)
+    )
 
-    assert [each.key for each in found.small] == [3]
+    assert [each.key for each in found.small] == [each.key for each in strict.alarms] == [3]
     assert found.alarms == ()
-    assert found.effect == 0.05
-    assert [each.key for each in strict.alarms] == [3]
     assert 0.0 < found.slices[3].effect <= 0.03
 
 
@@ -215,28 +156,22 @@ def grown(blobs):
     return ss.sketch_by(table, by="day", n_clusters=4)
 
 
-def test_the_effect_is_the_share_of_rows_that_changed_clusters(grown):
-    """A quarter of the rows, up to the noise of 1,000."""
-    found = watch(grown, n_clusters=3, reference="day < 4")
-
-    assert found.slices[5].effect == pytest.approx(0.25, abs=0.04)
-    assert found.slices[4].effect < 0.05
-
-
 def test_an_alarm_says_which_cluster_changed_from_what_to_what(grown):
+    """The effect is the share of rows that changed clusters, up to the noise of 1,000."""
     found = watch(grown, n_clusters=3, reference="day < 4")
-    names = [cluster.name for cluster in found.decoding.profile.clusters]
-    shares = found.slices[5].shares
+    day, last = found.slices[4:]
     usual = np.mean([each.shares for each in found.slices[:4]], axis=0)
-    changed = int(np.argmax(np.abs(shares - usual)))
-
-    sentence = found.slices[5].sentence
+    changed = int(np.argmax(np.abs(last.shares - usual)))
 
     assert [each.key for each in found.alarms] == [5]
-    assert sentence.startswith(f"'{names[changed]}' ")
-    assert f" to {100 * shares[changed]:.0f} % of rows" in sentence
-    assert sentence.endswith(", compared with what is usual.")
-    assert found.slices[4].sentence == ""
+    assert last.effect == pytest.approx(0.25, abs=0.04)
+    assert last.sentence.startswith(f"'{found.decoding.profile.clusters[changed].name}' ")
+    assert f" to {100 * last.shares[changed]:.0f} % of rows" in last.sentence
+    assert last.sentence.endswith(", compared with what is usual.")
+    assert (day.effect < 0.05, day.sentence) == (True, "")
+    row = found.to_arrow().to_pylist()[-1]
+    told = [row[name] for name in ("distance_usual", "distance_before", "effect", "sentence")]
+    assert told == [last.usual.distance, None, last.effect, last.sentence]
 
 
 def test_rows_that_move_without_changing_clusters_are_told_by_their_column():
@@ -251,27 +186,13 @@ def test_rows_that_move_without_changing_clusters_are_told_by_their_column():
     assert found.alarms[0].sentence.startswith("the mean of weight rose by 0.9")
 
 
-def test_the_arrow_table_tells_what_is_usual_and_what_changed(grown):
-    found = watch(grown, n_clusters=3, reference="day < 4")
-    last = found.to_arrow().to_pylist()[-1]
-
-    assert last["distance_usual"] == found.slices[-1].usual.distance
-    assert last["distance_before"] is None
-    assert last["effect"] == found.slices[-1].effect
-    assert last["sentence"] == found.slices[-1].sentence
-
-
-def test_what_cannot_be_judged_is_refused_with_the_remedy(spec, grown):
-    slices = varying(spec, 6, 0, 0.0)
-    with pytest.raises(ss.errors.DataError, match=r"at least 3 slices with rows.*chooses 2 of 6"):
-        watch(slices, n_clusters=None, reference="time < 2")
-    with pytest.raises(ss.errors.DataError, match="chooses all slices, and leaves none to judge"):
-        watch(slices, n_clusters=None, reference="time >= 0")
-    with pytest.raises(
-        ss.errors.DataError, match="a season needs times that are dates, and day has '0'"
+def test_what_cannot_be_judged_is_refused_with_the_remedy(grown):
+    for options, error, words in (
+        ({"reference": "day < 2"}, ss.errors.DataError, r"at least 3 slices .*chooses 2 of 6"),
+        ({"reference": "day >= 0"}, ss.errors.DataError, "leaves none to judge"),
+        ({"season": "year"}, ss.errors.DataError, "times that are dates, and day has '0'"),
+        ({"season": "month"}, ss.errors.SpecError, "'season' parameter of watch must be"),
+        ({"effect": 2.0}, ss.errors.SpecError, "'effect' parameter of watch must be"),
     ):
-        watch(grown, n_clusters=None, season="year")
-    with pytest.raises(ss.errors.SpecError, match="'season' parameter of watch must be"):
-        watch(grown, n_clusters=None, season="month")
-    with pytest.raises(ss.errors.SpecError, match="'effect' parameter of watch must be"):
-        watch(grown, n_clusters=None, effect=2.0)
+        with pytest.raises(error, match=words):
+            watch(grown, n_clusters=None, **options)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
@@ -57,14 +55,13 @@ def test_the_true_mixture_is_found_and_is_as_likely_as_that_of_em(kind):
     assert mixture.converged_
 
 
-@pytest.mark.parametrize(("kind", "loss"), [("full", 0.5), ("diag", 0.1)])
-def test_data_that_is_no_mixture_is_still_described(skin, kind, loss):
+def test_data_that_is_no_mixture_is_still_described(skin):
     """Skin pixels: far from Gaussian, so moment matching must not be believed."""
-    exact = GaussianMixture(5, covariance_type=kind, random_state=0).fit(skin)
+    exact = GaussianMixture(5, covariance_type="diag", random_state=0).fit(skin)
 
-    mixture = ss.CompressiveGaussianMixture(5, covariance_type=kind, random_state=0).fit(skin)
+    mixture = ss.CompressiveGaussianMixture(5, covariance_type="diag", random_state=0).fit(skin)
 
-    assert mixture.score(skin) > exact.score(skin) - loss
+    assert mixture.score(skin) > exact.score(skin) - 0.1
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -79,40 +76,20 @@ def test_one_gaussian_has_the_moments_of_the_rows(kind):
     np.testing.assert_allclose(mixture.covariances_, exact.covariances_, rtol=1e-3, atol=1e-4)
 
 
-def test_waves_alone_give_nearly_the_same_mixture():
-    X = drawn("diag")
-    sketch = ss.sketch(X, n_clusters=3, sketch_size=300, cells=False)
-
-    mixture = ss.CompressiveGaussianMixture(3, covariance_type="diag").fit_sketch(sketch)
-
-    exact = GaussianMixture(3, covariance_type="diag", random_state=0).fit(X)
-    assert mixture.score(X) > exact.score(X) - 0.05
-
-
-def test_plans_have_frequencies_enough_for_the_covariances():
+@pytest.mark.parametrize(("kind", "size"), [("diag", None), ("full", 2 * 5 * 45)])
+def test_plans_have_frequencies_enough_for_the_covariances(kind, size):
     X = np.random.default_rng(0).normal(size=(50, 8))
+    mixture = ss.CompressiveGaussianMixture(2, covariance_type=kind, random_state=0).partial_fit(X)
 
-    def planned(kind: str) -> ss.SketchSpec:
-        mixture = ss.CompressiveGaussianMixture(2, covariance_type=kind, random_state=0)
-        return mixture.partial_fit(X).sketch_.spec
-
-    usual = ss.plan(X, 2, cells=False)
-    assert planned("diag") == usual
-    assert planned("full") == dataclasses.replace(usual, sketch_size=2 * 5 * 45)
+    assert mixture.sketch_.spec == ss.plan(X, 2, cells=False, sketch_size=size)
 
 
 def test_spheres_are_spheres_in_the_units_of_the_data():
     """Also under a spec that standardises the columns."""
-    X = drawn("spherical")
-    kinds = {
-        flag: ss.CompressiveGaussianMixture(
-            3, covariance_type="spherical", standardize=flag, random_state=0
-        ).fit(X)
-        for flag in (False, True)
-    }
+    options = {"covariance_type": "spherical", "random_state": 0, "standardize": True}
+    mixture = ss.CompressiveGaussianMixture(3, **options).fit(drawn("spherical"))
 
-    for mixture in kinds.values():
-        np.testing.assert_allclose(np.sqrt(mixture.covariances_), [0.4, 0.6, 0.8], atol=0.02)
+    np.testing.assert_allclose(np.sqrt(mixture.covariances_), [0.4, 0.6, 0.8], atol=0.02)
 
 
 @pytest.fixture(scope="module", params=TYPES)
@@ -130,20 +107,13 @@ def test_densities_are_those_of_scipy(fitted):
         for w, c, S in zip(fitted.weights_, fitted.means_, full(fitted.covariances_), strict=True)
     ]
     expected = np.logaddexp.reduce(logs, axis=0)
+    factors = full(fitted.precisions_cholesky_)
+    precisions = factors @ factors.swapaxes(1, 2)
 
     np.testing.assert_allclose(fitted.score_samples(X), expected, rtol=1e-9)
     assert fitted.score(X) == pytest.approx(expected.mean())
     np.testing.assert_allclose(fitted.predict_proba(X), np.exp(logs - expected).T, atol=1e-9)
     np.testing.assert_array_equal(fitted.predict(X), np.argmax(logs, axis=0))
-
-
-def test_shapes_and_factors_are_those_of_scikit_learn(fitted):
-    theirs = GaussianMixture(3, covariance_type=fitted.covariance_type).fit(drawn("full", 100))
-
-    assert fitted.covariances_.shape == theirs.covariances_.shape
-    assert fitted.precisions_cholesky_.shape == theirs.precisions_cholesky_.shape
-    factors = full(fitted.precisions_cholesky_)
-    precisions = factors @ factors.swapaxes(1, 2)
     np.testing.assert_allclose(precisions @ full(fitted.covariances_), [np.eye(3)] * 3, atol=1e-8)
 
 
@@ -152,16 +122,11 @@ def test_information_criteria_need_rows(fitted):
     X = drawn("full", 200)
     p = 2 + 9 + {"full": 18, "diag": 9, "spherical": 3}[fitted.covariance_type]
 
-    assert fitted.aic(X) == pytest.approx(2 * p - 2 * 200 * fitted.score(X))
-    assert fitted.bic(X) == pytest.approx(p * np.log(200) - 2 * 200 * fitted.score(X))
-    with pytest.raises(
-        ss.errors.DataError, match=r"bic needs the likelihood of the rows.*bic\(X\)"
-    ):
-        fitted.bic()
-    with pytest.raises(
-        ss.errors.DataError, match=r"aic needs the likelihood of the rows.*aic\(X\)"
-    ):
-        fitted.aic()
+    for name, factor in (("aic", 2.0), ("bic", np.log(200))):
+        criterion = getattr(fitted, name)
+        assert criterion(X) == pytest.approx(p * factor - 2 * 200 * fitted.score(X))
+        with pytest.raises(ss.errors.DataError, match=rf"{name} needs the .*{name}\(X\)"):
+            criterion()
 
 
 def test_rows_are_drawn_from_the_mixture(fitted):
@@ -172,41 +137,25 @@ def test_rows_are_drawn_from_the_mixture(fitted):
     np.testing.assert_allclose(X.mean(axis=0), fitted.weights_ @ fitted.means_, atol=0.1)
 
 
-def test_fitting_and_predicting_in_one_call(fitted):
-    X = drawn(fitted.covariance_type, 1000)
-
-    np.testing.assert_array_equal(fitted.fit_predict(X), fitted.predict(X))
-
-
 def test_equal_rows_are_one_narrow_component():
     X = np.tile([[1.0, 2.0, 3.0]], (20, 1))
-    spec = ss.SketchSpec(3, 50, bandwidth=1.0)
+    mixture = ss.CompressiveGaussianMixture(2, spec=ss.SketchSpec(3, 50, bandwidth=1.0))
 
-    one = ss.CompressiveGaussianMixture(1, spec=spec).fit(X)
     with pytest.warns(ConvergenceWarning, match="1 of 2 components were found. Nothing was left"):
-        two = ss.CompressiveGaussianMixture(2, spec=spec).fit(X)
+        mixture.fit(X)
 
-    for mixture in (one, two):
-        np.testing.assert_allclose(mixture.means_, X[:1], atol=1e-3)
-        assert np.trace(mixture.covariances_[0]) < 1e-4
-        assert np.isfinite(mixture.score(X))
+    np.testing.assert_allclose(mixture.means_, X[:1], atol=1e-3)
+    assert np.trace(mixture.covariances_[0]) < 1e-4
+    assert np.isfinite(mixture.score(X))
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_parameters_that_cannot_be_used_are_named():
+    for parameters, message in (
         ({"covariance_type": "tied"}, "must be one of 'full', 'diag', 'spherical'. Got 'tied'"),
-        ({"n_components": 0}, "'n_components' parameter of CompressiveGaussianMixture must be an"),
-        ({"n_components": "auto"}, "'n_components' parameter of CompressiveGaussianMixture must"),
-        ({"max_iter": 0}, "'max_iter' parameter of CompressiveGaussianMixture must be an integer"),
+        ({"n_components": 0}, "'n_components' parameter of"),
+        ({"n_components": "auto"}, "'n_components' parameter of"),
+        ({"max_iter": 0}, "'max_iter' parameter of"),
         ({"n_components": 11}, "n_samples=10 rows are in, and n_components=11 is more than that"),
-    ],
-)
-def test_parameters_that_cannot_be_used_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        ss.CompressiveGaussianMixture(**parameters).fit(drawn("full", 10))
-
-
-def test_sparse_rows_are_refused_as_by_scikit_learn():
-    with pytest.raises(TypeError, match="Sparse data was passed"):
-        ss.CompressiveGaussianMixture().fit(sparse.csr_array(np.eye(5)))
+    ):
+        with pytest.raises(ValueError, match=message):
+            ss.CompressiveGaussianMixture(**parameters).fit(drawn("full", 10))

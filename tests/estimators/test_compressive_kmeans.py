@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -15,6 +16,8 @@ from sklearn.preprocessing import scale
 
 import sketchshift as ss
 from sketchshift.errors import SpecError
+
+SPEC = ss.SketchSpec(3, 50, 1.0)
 
 
 def test_an_estimator_is_plan_sketch_and_decode(blobs):
@@ -28,14 +31,13 @@ def test_an_estimator_is_plan_sketch_and_decode(blobs):
 
 def test_few_rows_get_more_frequencies_of_the_same_plan(blobs):
     spec = ss.plan(blobs, 3, seed=5)
+    km = ss.CompressiveKMeans(3, random_state=5)
     m = spec.sketch_size
-    few, first, fixed = (
-        ss.CompressiveKMeans(3, sketch_size=m, random_state=5) for m in (None, None, 60)
-    )
 
-    assert few.fit(blobs).sketch_.spec == dataclasses.replace(spec, sketch_size=4 * m)
-    assert few.sketch_.prefix(m) == ss.sketch(blobs, spec)
-    assert first.partial_fit(blobs).sketch_.spec == fixed.fit(blobs).sketch_.spec == spec
+    assert km.fit(blobs).sketch_.spec == dataclasses.replace(spec, sketch_size=4 * m)
+    assert km.sketch_.prefix(m) == ss.sketch(blobs, spec)
+    assert clone(km).partial_fit(blobs).sketch_.spec == spec
+    assert km.set_params(sketch_size=60).fit(blobs).sketch_.spec == spec
 
 
 @pytest.mark.parametrize(("load", "k"), [(load_iris, 3), (load_wine, 5), (load_diabetes, 5)])
@@ -62,34 +64,12 @@ def test_labels_inertia_and_weights_agree_with_scikit_learn(blobs):
     np.testing.assert_allclose(km.weights_, np.bincount(km.labels_) / len(blobs), atol=0.01)
 
 
-def test_distances_are_those_to_the_centroids_in_the_dtype_of_the_rows(blobs):
-    km = ss.CompressiveKMeans(3, random_state=0).fit(blobs)
-    expected = cdist(blobs, km.cluster_centers_)
-
-    np.testing.assert_array_equal(km.transform(blobs), expected)
-    narrow = km.transform(blobs.astype(np.float32))
-    assert narrow.dtype == np.float32
-    np.testing.assert_allclose(narrow, expected, atol=1e-6)
-
-
-def test_a_score_is_minus_the_inertia_and_weights_count_as_repeated_rows(blobs):
+def test_weights_of_a_score_count_as_repeated_rows(blobs):
     km = ss.CompressiveKMeans(3, random_state=0).fit(blobs)
     weights = np.arange(len(blobs)) % 3
 
-    assert km.score(blobs) == -km.inertia_
-    weighted = km.score(blobs, sample_weight=weights)
-    assert weighted == pytest.approx(km.score(np.repeat(blobs, weights, axis=0)), rel=1e-12)
-
-
-def test_sparse_rows_give_what_dense_rows_give(blobs):
-    X = np.where(np.abs(blobs) < 0.3, 0.0, blobs)
-    dense = ss.CompressiveKMeans(3, random_state=0).fit(X)
-    thin = ss.CompressiveKMeans(3, random_state=0).fit(sparse.csr_array(X))
-
-    assert thin.sketch_ == dense.sketch_
-    np.testing.assert_array_equal(thin.labels_, dense.labels_)
-    assert thin.inertia_ == pytest.approx(dense.inertia_, rel=1e-9)
-    np.testing.assert_allclose(thin.transform(sparse.coo_array(X)), dense.transform(X), rtol=1e-6)
+    repeated = km.score(np.repeat(blobs, weights, axis=0))
+    assert km.score(blobs, sample_weight=weights) == pytest.approx(repeated, rel=1e-12)
 
 
 def test_another_decoder_can_be_given(blobs):
@@ -103,14 +83,9 @@ def test_another_decoder_can_be_given(blobs):
     assert km.n_iter_ == len(expected.trace)
 
 
-def test_a_decoder_that_cannot_be_called_is_refused_before_any_row_is_read(blobs):
-    km = ss.CompressiveKMeans(3, decoder="foo")
-    sentence = "The 'decoder' parameter of CompressiveKMeans must be None or .* Got 'foo' instead"
-
-    with pytest.raises(SpecError, match=sentence):
-        km.fit("no such file.csv")
-    with pytest.raises(SpecError, match=sentence):
-        km.fit_sketch(ss.sketch(blobs, n_clusters=3))
+def test_a_decoder_that_cannot_be_called_is_refused_before_any_row_is_read():
+    with pytest.raises(SpecError, match=r"'decoder' parameter of .* Got 'foo' instead"):
+        ss.CompressiveKMeans(3, decoder="foo").fit("no such file.csv")
 
 
 def test_auto_is_left_to_the_decoder_and_the_plan_serves_twenty(blobs):
@@ -128,37 +103,25 @@ def test_auto_is_left_to_the_decoder_and_the_plan_serves_twenty(blobs):
 
 
 def test_fewer_centroids_than_asked_for_are_a_warning_with_the_outcome():
-    X = np.tile([[1.0, 2.0]], (20, 1))
     km = ss.CompressiveKMeans(2, spec=ss.SketchSpec(2, 50, bandwidth=1.0))
 
     with pytest.warns(ConvergenceWarning, match="1 of 2 clusters were found. Nothing was left"):
-        km.fit(X)
+        km.fit(np.tile([[1.0, 2.0]], (20, 1)))
 
-    assert km.n_clusters_ == 1
     np.testing.assert_allclose(km.cluster_centers_, [[1.0, 2.0]], atol=1e-4)
     assert km.get_feature_names_out().tolist() == ["compressivekmeans0"]
 
 
-def test_more_clusters_than_rows_are_refused_with_both_numbers():
-    with pytest.raises(
-        ss.errors.DataError, match=r"n_samples=4 rows are in, and n_clusters=5 is more"
-    ):
-        ss.CompressiveKMeans(5).fit(np.eye(4))
-
-
 def test_a_random_state_draws_seeds_and_an_integer_is_the_seed(blobs):
-    state = np.random.RandomState(0)
-    km = ss.CompressiveKMeans(3, sketch_size=50, random_state=state)
-    first, second = (km.partial_fit(blobs).sketch_.spec.seed, _seed_of(km, blobs))
+    drawing, again = (
+        ss.CompressiveKMeans(3, sketch_size=50, random_state=np.random.RandomState(0))
+        for _ in range(2)
+    )
+    fixed = ss.CompressiveKMeans(3, sketch_size=50, random_state=np.int64(9))
 
-    assert first != second
-    again = ss.CompressiveKMeans(3, sketch_size=50, random_state=np.random.RandomState(0))
-    assert again.partial_fit(blobs).sketch_.spec.seed == first
-    assert _seed_of(ss.CompressiveKMeans(3, random_state=np.int64(9)), blobs) == 9
-
-
-def _seed_of(km: ss.CompressiveKMeans, X: np.ndarray) -> int:
-    return km.fit(X).sketch_.spec.seed
+    seeds = [km.fit(blobs).sketch_.spec.seed for km in (drawing, drawing, again, fixed)]
+    assert seeds[0] == seeds[2] != seeds[1]
+    assert seeds[3] == 9
 
 
 @pytest.mark.parametrize(
@@ -166,13 +129,14 @@ def _seed_of(km: ss.CompressiveKMeans, X: np.ndarray) -> int:
     [
         ({"n_clusters": 0}, "'n_clusters' parameter of CompressiveKMeans must be an integer from"),
         ({"n_clusters": "many"}, "must be \"auto\" or an integer from 1 to 100000. Got 'many'"),
+        ({"n_clusters": 601}, "n_samples=600 rows are in, and n_clusters=601 is more"),
         ({"spec": "plan.json"}, "'spec' parameter of CompressiveKMeans must be a SketchSpec or No"),
         ({"standardize": 1}, "'standardize' parameter of CompressiveKMeans must be True or False"),
         ({"sketch_size": 0}, "'sketch_size' parameter .* must be an integer from 1"),
         ({"random_state": -1}, "-1 cannot be used to seed|Seed must be between"),
-        ({"spec": ss.SketchSpec(2, 50, 1.0), "sketch_size": 9}, "takes spec or sketch_size and st"),
-        ({"spec": ss.SketchSpec(2, 50, 1.0), "standardize": True}, "or pass them to ss.plan inst"),
-        ({"spec": ss.SketchSpec(3, 50, 1.0)}, "array has 2 columns, and the spec has n_features=3"),
+        ({"spec": SPEC, "sketch_size": 9}, "takes spec or sketch_size and st"),
+        ({"spec": SPEC, "standardize": True}, "or pass them to ss.plan inst"),
+        ({"spec": SPEC}, "array has 2 columns, and the spec has n_features=3"),
     ],
 )
 def test_parameters_that_cannot_be_used_are_named(blobs, parameters, message):
@@ -190,7 +154,6 @@ OF_MIXTURES = ["weights_", "means_", "covariances_", "converged_"]
 )
 def test_nothing_is_there_before_a_fit(estimator, names):
     for name in names:
-        assert not hasattr(estimator, name)
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(estimator, name)
 
@@ -198,15 +161,16 @@ def test_nothing_is_there_before_a_fit(estimator, names):
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
 def test_labels_and_distances_are_those_that_clusters_were_found_by(as_rows):
     """With scales of their own, a column of large numbers does not decide alone."""
-    rng = np.random.default_rng(0)
-    halves = np.repeat([0, 1], 500)
-    X = rng.normal(size=(1000, 2)) * [0.1, 1000.0] + np.outer(halves, [3.0, 0.0])
+    X = np.random.default_rng(0).normal(size=(1000, 2)) * [0.1, 1000.0]
+    X[500:, 0] += 3.0
     km = ss.CompressiveKMeans(2, standardize=True, random_state=0).fit(as_rows(X))
     scale = km.sketch_.spec.scale_vector
 
-    assert (km.labels_ == km.labels_[0]).tolist() == (halves == 0).tolist()
+    assert km.sketch_ == ss.sketch(X, km.sketch_.spec)
+    assert (km.labels_ == km.labels_[0]).tolist() == [True] * 500 + [False] * 500
     np.testing.assert_array_equal(km.predict(as_rows(X)), km.labels_)
     expected = cdist(X / scale, km.cluster_centers_ / scale)
     np.testing.assert_allclose(km.transform(as_rows(X)), expected, rtol=1e-6)
+    assert km.transform(as_rows(X.astype(np.float32))).dtype == np.float32
     assert km.inertia_ == pytest.approx((expected.min(axis=1) ** 2).sum())
     assert km.score(as_rows(X)) == pytest.approx(-km.inertia_)

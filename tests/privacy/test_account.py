@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
-import secrets
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -32,14 +34,46 @@ for _ in range(times):
     print(name, flush=True)
 """
 RHO = 0.01
-DEEP = "[" * 100_000 + "]" * 100_000
+DEEP = b"[" * 100_000 + b"]" * 100_000
+WRITTEN = """\
+{
+ "charges": [
+  {
+   "adjacency": "add_remove",
+   "delta": 1e-08,
+   "id": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+   "mechanism": "t",
+   "purpose": "release",
+   "rho": 0.01,
+   "rows_per_person": 1,
+   "scale": 7.1,
+   "sensitivity": 1.0
+  },
+  {
+   "adjacency": "add_remove",
+   "delta": 1e-08,
+   "id": "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+   "mechanism": "t",
+   "purpose": "release",
+   "rho": 0.01,
+   "rows_per_person": 1,
+   "scale": 7.1,
+   "sensitivity": 1.0
+  }
+ ],
+ "delta": 1e-08,
+ "epsilon": 2.0,
+ "schema": 1
+}
+"""
 
 
-def charge(rho: float = RHO, **changes) -> Charge:
-    fields = dict(zip(Charge.__dataclass_fields__, (
-        secrets.token_hex(16), "release", rho, 1e-8, 1.0, 7.1, "add_remove", 1, "test",
-    ), strict=True))  # fmt: skip
-    return Charge(**fields | changes)
+IDS = itertools.count()
+
+
+def charge(rho: float = RHO) -> Charge:
+    name = f"{next(IDS):032x}"
+    return Charge(name, "release", rho, 1e-8, 1.0, 7.1, "add_remove", 1, "test")
 
 
 def start(times: int, *paths) -> list[subprocess.Popen]:
@@ -75,70 +109,76 @@ def link(path):
 
 
 def test_releases_are_charged_until_the_budget_is_spent(raw, release, path):
-    """Two releases of epsilon 1 make 1.44 by zCDP, three 1.79."""
-    for _ in range(2):
-        release(raw, account=ss.privacy.Account(path, epsilon=1.6, delta=1e-8))
-    account = ss.privacy.Account(path)
-
-    assert account.spent == pytest.approx(1.4405, abs=1e-3)
-    with pytest.raises(ss.errors.PrivacyError, match=r"budget is too small: .* 1\.44 are spent"):
+    """Two of epsilon 1 make 1.44 by zCDP, three 1.79; both accounts were open from the start."""
+    first, second = (ss.privacy.Account(path, epsilon=1.6, delta=1e-8) for _ in range(2))
+    for account in (first, second):
         release(raw, account=account)
-    assert ss.privacy.Account(path).spent == account.spent
+
+    with pytest.raises(ss.errors.PrivacyError, match=r"budget is too small: .* 1\.44 are spent"):
+        release(raw, account=first)
+    assert first.spent == second.spent == pytest.approx(1.4405, abs=1e-3)
+
+
+def test_what_exceeds_a_budget_by_more_than_a_part_in_1e9_is_refused_and_not_written(path):
+    cost = epsilon_of(RHO + 2 * RHO, 1e-8)
+    for less, is_refused in ((2e-9, True), (5e-10, False)):
+        path.unlink(missing_ok=True)
+        account = ss.privacy.Account(path, epsilon=cost * (1.0 - less), delta=1e-8)
+        account.add([charge()])
+        refusal = pytest.raises(ss.errors.PrivacyError, match="would make")
+        with refusal if is_refused else nullcontext():
+            account.add([charge(), charge()])
+        assert account.spent == (epsilon_of(RHO, 1e-8) if is_refused else cost)
+
+
+def test_an_account_is_written_to_the_byte_under_all_of_its_names(path, link):
+    """The lock is that of the file, whatever name it is charged by."""
+    ss.privacy.Account(path, epsilon=2, delta=1e-8)
+    b, a = (Charge(name * 32, "release", RHO, 1e-8, 1, 7.1, "add_remove", 1, "t") for name in "ba")
+    ss.privacy.Account(link).add([b, a, b])
+
+    assert link.read_text() == WRITTEN
+    assert [each.name for each in path.parent.rglob("*.lock")] == ["people.json.lock"]
 
 
 @pytest.mark.usefixtures("seeded_noise")
 def test_a_plan_is_charged_once_however_often_it_is_used(X, release, path):
-    spec = ss.privacy.plan(X, [5.0, -1.0, 0.3], 30.0, 2, 0.5, 1e-8)
     account = ss.privacy.Account(path, epsilon=5, delta=1e-8)
-    first = release(ss.sketch(X[:500], spec), account=account)
-    second = release(ss.sketch(X[500:], spec), account=account)
+    spec = ss.privacy.plan(X, [5.0, -1.0, 0.3], 30.0, 2, 0.5, 1e-8, account=account)
+    first, second = (release(ss.sketch(X[i::2], spec), account=account) for i in range(2))
 
     assert account.spent == pytest.approx((first + second).ledger.epsilon(1e-8))
+    assert len(ids(path)) == 3 + 2
 
 
-def test_a_new_account_needs_its_budget(path):
+def test_a_budget_is_fixed_when_its_account_is_opened(path):
+    """The file is there before the first charge, and says what the budget is."""
     with pytest.raises(ss.errors.SpecError, match="'epsilon' parameter of Account"):
         ss.privacy.Account(path)
-
-
-def test_two_accounts_on_one_file_do_not_overspend_it(raw, release, path):
-    """Each was opened before the other charged anything."""
-    first, second = (ss.privacy.Account(path, epsilon=1.2, delta=1e-8) for _ in range(2))
-    release(raw, account=first)
-
-    with pytest.raises(ss.errors.PrivacyError, match=r"budget is too small: .* 1 are spent"):
-        release(raw, account=second)
-    assert second.spent == first.spent == pytest.approx(1.0, abs=1e-3)
-
-
-@pytest.mark.parametrize("second", [1.0, 50.0])
-def test_an_account_is_settled_when_it_is_opened(path, second):
-    """The file is there before the first charge, and says what the budget is."""
     ss.privacy.Account(path, epsilon=2, delta=1e-8)
+    for other in ({"epsilon": 1.0}, {"epsilon": 50.0}, {"delta": 1e-9}):
+        with pytest.raises(ss.errors.PrivacyError, match="was asked for"):
+            ss.privacy.Account(path, **other)
 
-    with pytest.raises(
-        ss.errors.PrivacyError, match=f"has epsilon 2, and {second:g} was asked for"
-    ):
-        ss.privacy.Account(path, epsilon=second, delta=1e-8)
-    assert (ss.privacy.Account(path).epsilon, ss.privacy.Account(path).spent) == (2.0, 0.0)
+    account = ss.privacy.Account(path)
+    assert (account.epsilon, account.delta, account.spent) == (2.0, 1e-8, 0.0)
 
 
 def rewrite(path, **changes) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-@pytest.mark.parametrize("declared", [50.0, None])
-def test_a_budget_tightened_in_the_file_holds_for_those_who_have_it_open(path, declared):
-    account = ss.privacy.Account(path, epsilon=50, delta=1e-8)
-    if declared is None:
-        account = ss.privacy.Account(path)
+def test_a_budget_tightened_in_the_file_holds_for_those_who_have_it_open(path):
+    declared = ss.privacy.Account(path, epsilon=50, delta=1e-8)
+    account = ss.privacy.Account(path)
     account.add([charge(0.2)])
     rewrite(path, epsilon=5)
 
-    words = "has epsilon 5, and 50 was asked for" if declared else "budget is too small"
-    with pytest.raises(ss.errors.PrivacyError, match=words):
+    with pytest.raises(ss.errors.PrivacyError, match="has epsilon 5, and 50 was asked for"):
+        declared.add([charge()])
+    with pytest.raises(ss.errors.PrivacyError, match="budget is too small"):
         account.add([charge(2.0)])
-    assert (json.loads(path.read_text())["epsilon"], len(ids(path))) == (5, 1)
+    assert (account.epsilon, len(ids(path))) == (5.0, 1)
 
 
 def test_an_account_that_is_gone_is_not_made_anew_by_those_who_have_it_open(path):
@@ -163,90 +203,44 @@ def test_an_account_is_the_file_it_was_opened_as_from_any_folder(path, tmp_path,
 
 def test_hard_links_are_refused_since_a_charge_would_reach_one_of_them(path):
     account = ss.privacy.Account(path, epsilon=5, delta=1e-8)
-    other = path.with_name("other.json")
-    other.hardlink_to(path)
+    path.with_name("other.json").hardlink_to(path)
 
-    for use in (lambda: account.add([charge()]), lambda: ss.privacy.Account(other)):
-        with pytest.raises(
-            ss.errors.PrivacyError, match=r"has 2 names \(hard links\).* symbolic link"
-        ):
-            use()
-    other.unlink()
-    account.add([charge()])
+    with pytest.raises(ss.errors.PrivacyError, match=r"has 2 names \(hard links\)"):
+        account.add([charge()])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_what_is_no_account_is_refused_and_left_as_it_is(path):
+    account = ss.privacy.Account(path, epsilon=5, delta=1e-8)
+    good = json.loads(path.read_text())
+    (paid,) = (dataclasses.asdict(each) for each in [charge()])
+    for changes in (
         {"charges": {}},
-        {"charges": ""},
-        {"charges": None},
-        {"charges": "DEEP"},
         {"charges": [[]]},
         {"charges": [{}]},
+        {"charges": [paid | {"rho": 1e6}]},
+        {"charges": [paid, paid | {"rows_per_person": 2}]},
         {"epsilon": None},
-        {"epsilon": "2"},
         {"epsilon": True},
-        {"epsilon": 1e300},
-        {"epsilon": 10**400},
-        {"epsilon": float("inf")},
+        {"epsilon": 1e4},
+        {"epsilon": 1e-4},
         {"epsilon": float("nan")},
-        {"epsilon": -1.0},
-        {"delta": 0.0},
-        {"delta": float("nan")},
-        {"delta": 1.0},
+        {"delta": 1e-31},
+        {"delta": 0.011},
         {"schema": True},
         {"schema": 2},
         {"more": 1},
-    ],
-)
-def test_an_account_with_other_content_is_refused(path, changes):
-    account = ss.privacy.Account(path, epsilon=5, delta=1e-8)
-    rewrite(path, **changes)
-    path.write_text(path.read_text().replace('"DEEP"', DEEP))
-
-    for use in (lambda: ss.privacy.Account(path), lambda: account.spent):
-        with pytest.raises(
-            ss.errors.PrivacyError, match=r"is not an account: .* Restore it from a copy"
-        ):
-            use()
-
-
-NUMBERS = [1e300, 1e6, 1e-300, 0.0, -1.0, float("inf"), float("nan"), 10**400, "1", None, True, []]
-
-
-@pytest.mark.parametrize("number", NUMBERS, ids=lambda n: repr(n)[:9])
-@pytest.mark.parametrize("name", ["rho", "delta", "sensitivity", "scale", "rows_per_person"])
-def test_a_charge_with_an_unusable_number_is_refused(path, name, number):
-    account = ss.privacy.Account(path, epsilon=5, delta=1e-8)
-    account.add([charge()])
-    (written,) = json.loads(path.read_text())["charges"]
-    rewrite(path, charges=[written | {name: number}])
-
-    if number in ([1e6] if name in ("sensitivity", "scale") else []):
-        assert account.spent > 0.0
-        return
-    with pytest.raises(ss.errors.PrivacyError, match="is not an account"):
-        _ = account.spent
-
-
-def test_charges_that_promise_different_things_are_no_account(path):
-    account = ss.privacy.Account(path, epsilon=5, delta=1e-8)
-    account.add([charge()])
-    (written,) = json.loads(path.read_text())["charges"]
-    rewrite(path, charges=[written, written | {"rows_per_person": 2}])
-
-    with pytest.raises(ss.errors.PrivacyError, match="is not an account: these releases promise"):
-        ss.privacy.Account(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", DEEP.encode(), b"[]", b"1" * 10_000])
-def test_bytes_that_are_no_account_are_refused(path, content):
-    path.write_bytes(content)
-
-    with pytest.raises(ss.errors.PrivacyError, match="is not an account"):
-        ss.privacy.Account(path, epsilon=5, delta=1e-8)
-    assert path.read_bytes() == content
+        b"",
+        b"{",
+        b"\xff\xfe",
+        DEEP,
+        b"[]",
+        b"1" * 10_000,
+    ):
+        written = json.dumps(good | changes).encode() if isinstance(changes, dict) else changes
+        path.write_bytes(written)
+        with pytest.raises(ss.errors.PrivacyError, match=r"is not an account: .* Restore it"):
+            account.add([charge()])
+        assert path.read_bytes() == written
 
 
 def test_a_folder_is_not_an_account(tmp_path):
@@ -263,30 +257,17 @@ def test_a_folder_that_is_not_there_is_not_made(tmp_path):
     assert not (tmp_path / "poeple").exists()
 
 
-def test_processes_that_charge_through_two_names_lose_no_charge(path, link):
-    """Real processes, 150 charges each, through the file and through a link to it."""
-    ss.privacy.Account(path, epsilon=900, delta=1e-8)
-    running = start(150, path, link)
-    printed = [process.communicate()[0].split() for process in running]
-
-    assert [process.returncode for process in running] == [0, 0]
-    assert [len(names) for names in printed] == [150, 150]
-    assert sorted(ids(path)) == sorted([*printed[0], *printed[1]])
-    assert link.is_symlink()
-
-
-@pytest.mark.parametrize("kills", [6, pytest.param(50, marks=pytest.mark.slow)])
-def test_killed_processes_leave_the_account_whole_and_never_overspent(path, link, kills):
+@pytest.mark.thorough
+def test_killed_processes_leave_the_account_whole_and_never_overspent(path, link):
     """Kills at seeded moments of two processes at once; what was printed is in the file.
 
     The budget is that of two charges a kill; a last process spends the rest of it.
     """
-    rng = np.random.default_rng(kills)
-    affordable = 2 * kills
+    rng, affordable = np.random.default_rng(6), 12
     budget = epsilon_of(affordable * RHO, 1e-8)
     account = ss.privacy.Account(path, epsilon=budget, delta=1e-8)
     printed: list[str] = []
-    for _ in range(kills // 2):
+    for _ in range(3):
         running = start(10**6, path, link)
         for process in running:
             time.sleep(rng.uniform(0.0, 0.1))
@@ -298,19 +279,13 @@ def test_killed_processes_leave_the_account_whole_and_never_overspent(path, link
 
     last, _ = start(10**6, path)[0].communicate()
     assert len(ids(path)) == affordable
+    assert link.is_symlink()
     assert set(printed) | set(last.split()) <= set(ids(path))
 
 
-def test_the_path_of_an_account_is_no_account_and_is_refused_before_anything_is_spent(tmp_path):
-    spec = ss.privacy.plan_declared(center=[0, 0], spread=1.0, n_clusters=2)
-    X = np.zeros((50, 2))
-    path = str(tmp_path / "a.json")
-
-    with pytest.raises(
-        ss.errors.SpecError, match="'account' parameter of release must be an Account"
-    ):
-        ss.privacy.release(ss.sketch(X, spec), epsilon=1, delta=1e-8, account=path)
-    with pytest.raises(ss.errors.SpecError, match="'account' parameter of plan must be an Account"):
-        ss.privacy.plan(
-            X, center=[0, 0], radius=9, n_clusters=2, epsilon=1, delta=1e-8, account=path
-        )
+@pytest.mark.usefixtures("seeded_noise")
+def test_the_path_of_an_account_is_no_account_and_is_refused_before_anything_is_spent(raw):
+    with pytest.raises(ss.errors.SpecError, match="parameter of release must be an Account"):
+        ss.privacy.release(raw, 1.0, 1e-8, account="a.json")
+    with pytest.raises(ss.errors.SpecError, match="parameter of plan must be an Account"):
+        ss.privacy.plan(np.zeros((9, 2)), [0, 0], 9.0, 2, 1.0, 1e-8, account="a.json")

@@ -10,13 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.features import Origin
-from sketchshift.privacy.release import release_vector, sensitivity
+from sketchshift.features import Cells, Origin
+from sketchshift.privacy.release import cell_factor, count_factor, release_vector, sensitivity
 
-SPECS = [
-    ss.SketchSpec(2, 40, 0.3, origin=Origin("declared", 100.0), precision=precision)
-    for precision in ("float32", "float64")
-]
+CELLS = Cells.of([[-1.0, 0.5], [1.0, 0.5], [1.0, 0.5], [1.25, 0.5]])
+SPECS = {
+    name: ss.SketchSpec(2, 40, 0.3, origin=Origin("declared", 100.0), **options)
+    for name, options in (
+        ("float32", {}),
+        ("float64", {"precision": "float64"}),
+        ("cells", {"cells": CELLS}),
+    )
+}
 NUMBERS = st.one_of(
     st.floats(-2, 2),
     st.floats(-1e300, 1e300),
@@ -31,7 +36,7 @@ def norm_of(rows: np.ndarray, spec: ss.SketchSpec) -> int:
     return sum(int(v) ** 2 for v in release_vector(ss.sketch(rows, spec)))
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.precision)
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @settings(deadline=None, max_examples=100)
 @given(st.tuples(NUMBERS, NUMBERS))
 def test_no_row_adds_more_than_the_sensitivity(spec, row):
@@ -39,16 +44,19 @@ def test_no_row_adds_more_than_the_sensitivity(spec, row):
     assert norm_of(np.array([row]), spec) <= sensitivity(spec) ** 2
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.precision)
-def test_random_rows_reach_the_sensitivity(spec, rng):
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_random_rows_reach_the_sensitivity(precision, rng):
     """So that a wrong factor of two would be seen."""
+    spec = SPECS[precision]
     for row in rng.normal(size=(20, 1, 2)):
         share = math.sqrt(norm_of(row, spec)) / sensitivity(spec)
         assert 0.999999 < share <= 1.0
 
 
-def test_the_count_has_a_hundredth_of_the_squared_sensitivity():
-    from sketchshift.privacy.release import count_factor
-
-    spec = ss.SketchSpec(2, 1000, 0.3)
-    assert sensitivity(spec) / count_factor(spec) == pytest.approx(10.0, rel=1e-6)
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [("float32", (26_660_753, 2_666_075, 1)), ("cells", (29_508_046, 2_950_804, 2))],
+)
+def test_the_count_has_a_hundredth_of_the_squared_sensitivity_and_cells_a_fifth(name, numbers):
+    """At 40 frequencies; of the factors, whole numbers, cells have the one below."""
+    assert tuple(each(SPECS[name]) for each in (sensitivity, count_factor, cell_factor)) == numbers

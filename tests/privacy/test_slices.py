@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sketchshift as ss
 
 
-@pytest.fixture
-def labels(X) -> np.ndarray:
-    return np.arange(len(X)) % 2
-
-
-def test_slices_drop_and_clip_rows_as_one_sketch_does(X, labels, public_spec):
+def test_slices_drop_and_clip_rows_as_one_sketch_does(X, public_spec):
     """Rows that are not finite, or far out, cause no error and no count of invalid rows."""
     X = X.copy()
     X[3], X[7], X[8] = np.nan, 1e300, 1e6
-    table = ss.sketch_by(X, labels, public_spec)
+    table = ss.sketch_by(X, np.arange(len(X)) % 2, public_spec)
 
     assert table.merge() == ss.sketch(X, public_spec)
     assert [sketch.n_invalid for sketch in table.sketches] == [0, 0]
-
-
-def test_weights_are_refused_in_slices_too(X, labels, public_spec):
-    with pytest.raises(ss.errors.DataError, match="every row counts 1"):
-        ss.sketch_by(X, labels, public_spec, sample_weight=np.ones(len(X)))
 
 
 def test_too_many_slices_are_an_error_that_names_no_key(X, public_spec):
@@ -37,18 +28,8 @@ def test_too_many_slices_are_an_error_that_names_no_key(X, public_spec):
     assert "person" not in str(caught.value)
 
 
-def test_a_table_is_not_released_as_one(X, labels, public_spec, release):
-    with pytest.raises(ss.errors.PrivacyError, match="one sketch is released at a time"):
-        release(ss.sketch_by(X, labels, public_spec))
+def test_a_table_of_private_sketches_is_refused_by_row(raw, release):
+    table = pa.table({"day": [1], "sketch": [release(raw).to_bytes()]})
 
-
-def test_a_table_of_private_sketches_is_refused_by_row(X, labels, public_spec, release):
-    import pyarrow as pa
-
-    private = release(ss.sketch(X, public_spec))
-    table = pa.table({"day": [1], "sketch": [private.to_bytes()]})
-
-    with pytest.raises(
-        ss.errors.SketchFormatError, match="row 0 of the table: this is a private sketch"
-    ):
+    with pytest.raises(ss.errors.SketchFormatError, match="row 0 of the table: this is a private"):
         ss.SketchTable.from_arrow(table)
