@@ -18,7 +18,6 @@ from sketchshift.features.frequencies import (
     LAWS,
     _bandwidths,
     draw_frequencies,
-    draw_signs,
     most_saturation,
     padded_size,
     register_law,
@@ -73,14 +72,6 @@ def test_lengths_follow_their_law(law):
         assert scipy.stats.kstest(radii, CDFS[law](d)).pvalue > 1e-4
 
 
-def test_gaussian_frequencies_have_normal_components():
-    """The paper's law: omega ~ N(0, I / bandwidth^2), each component by itself."""
-    omega = omegas(4, 20_000, 0.5, seed=3)
-
-    for component in omega:
-        assert scipy.stats.kstest(0.5 * component, "norm").pvalue > 1e-4
-
-
 @pytest.mark.parametrize("structured", [False, True])
 def test_directions_are_uniform(structured):
     """The mean of phi phi^T is I / d: entries have standard deviation below sqrt(2 / m) / d.
@@ -96,23 +87,21 @@ def test_directions_are_uniform(structured):
     np.testing.assert_allclose(phi.mean(axis=1), 0, atol=6 / math.sqrt(m * d))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.15])
-def test_a_share_of_bandwidths_lies_beyond_the_range(share):
+def test_a_share_of_bandwidths_lies_beyond_the_range():
     """15 % in [high, 100 high], log-uniform like those within; the count within five deviations.
 
     Another seed would fail with probability 6e-7 + 2e-4.
     """
-    low, high, n = 0.2, 7.0, 20_000
+    low, high, n, share = 0.2, 7.0, 20_000, 0.15
     s = _bandwidths(6, np.arange(n), (low, high), share)
 
     far, near = s[s > high], s[s <= high]
 
     assert abs(len(far) - share * n) <= 5 * math.sqrt(share * (1 - share) * n)
     for values, start, factor in ((near, low, high / low), (far, high, FAR)):
-        if len(values):
-            law = scipy.stats.uniform(math.log(start), math.log(factor))
-            assert start <= values.min() <= values.max() <= start * factor
-            assert scipy.stats.kstest(np.log(values), law.cdf).pvalue > 1e-4
+        law = scipy.stats.uniform(math.log(start), math.log(factor))
+        assert start <= values.min() <= values.max() <= start * factor
+        assert scipy.stats.kstest(np.log(values), law.cdf).pvalue > 1e-4
 
 
 @settings(max_examples=15)
@@ -143,23 +132,9 @@ def test_drawing_in_blocks_changes_nothing():
     assert len(np.unique(many, axis=1).T) == 9000
 
 
-def test_other_seeds_and_laws_give_other_frequencies():
-    drawn = [
-        draw_frequencies(64, 64, 1.0, seed=seed, law=law, structured=structured).turns.tobytes()
-        for seed in (0, 1, 2**32)
-        for law in LAWS
-        for structured in (False, True)
-    ]
-
-    assert len(set(drawn)) == len(drawn)
-
-
 KERNELS = {
     "gaussian": (10, {}),
     "structured": (100, {"structured": True}),
-    "leverage": (1, {"law": "leverage"}),
-    "no saturation": (3, {"law": "leverage", "saturation": 0.0}),
-    "most saturation": (10, {"law": "leverage", "saturation": most_saturation(10)}),
     "structured leverage": (64, {"law": "leverage", "structured": True}),
 }
 
@@ -185,30 +160,16 @@ def test_frequencies_estimate_the_gaussian_kernel(kind):
     assert (abs(waves.mean(axis=1) - kernel) < 5 * errors).all()
 
 
-@pytest.mark.parametrize("d", [64, 100])
-def test_structured_frequencies_written_out_are_the_matrix_product(d):
+def test_structured_frequencies_written_out_are_the_matrix_product():
     """S H D1 H D2 H D3 with scipy's Hadamard matrix, the first d columns; rounded once."""
+    d = 100
     structure = draw_frequencies(d, 200, 1.0, seed=10, structured=True).structure
 
-    H = scipy.linalg.hadamard(padded_size(d))
+    H = scipy.linalg.hadamard(128)
     blocks = [H @ np.diag(c) @ H @ np.diag(b) @ H @ np.diag(a) for a, b, c in structure.signs]
     expected = np.concatenate(blocks)[:200, :d] * structure.radii[:, None].astype(np.float64)
 
     np.testing.assert_array_equal(structure.turns, expected.T.astype(np.float32))
-
-
-@pytest.mark.parametrize("d", [100, 128])
-def test_structured_frequencies_have_the_lengths_of_the_dense_ones(d):
-    """R sqrt(D / d) before the D - d last coordinates are cut: R in the mean.
-
-    A row of H D1 H D2 H D3 has length D^(3/2).
-    """
-    for law in LAWS:
-        lengths = np.linalg.norm(omegas(d, 300, 0.5, law=law, seed=13), axis=0)
-        structure = draw_frequencies(d, 300, 0.5, law=law, seed=13, structured=True).structure
-
-        radii = 2 * math.pi * structure.radii.astype(np.float64)
-        np.testing.assert_allclose(radii * 128**1.5, lengths * math.sqrt(128 / d), rtol=1e-6)
 
 
 def test_no_frequency_is_longer_than_the_largest():
@@ -220,19 +181,6 @@ def test_no_frequency_is_longer_than_the_largest():
 
         assert lengths.max() <= frequencies.largest * (1 + 1e-7)
         assert lengths.max() >= frequencies.largest * math.sqrt(d / padded_size(d)) * 0.8
-
-
-def test_points_are_padded_to_a_power_of_two():
-    sizes = {1: 1, 2: 2, 3: 4, 64: 64, 65: 128, 784: 1024}
-    assert {d: padded_size(d) for d in sizes} == sizes
-
-
-def test_signs_are_signs_of_their_own_in_each_block():
-    signs = draw_signs(0, n_blocks=5, size=64)
-
-    assert (signs.shape, signs.dtype) == ((5, 3, 64), np.float32)
-    np.testing.assert_array_equal(abs(signs), 1.0)
-    assert len({block.tobytes() for block in signs.reshape(15, 64)}) == 15
 
 
 GOLDEN = {
@@ -264,19 +212,6 @@ def test_frequencies_never_change(name):
     assert hashlib.blake2b(content, digest_size=16).hexdigest() == expected
 
 
-def test_the_bytes_are_the_numbers_of_each_frequency_in_turn():
-    """Little-endian float32, so that a prefix of the frequencies is a prefix of the bytes.
-
-    Structured ones have bytes of signs, 1 where these are negative, and radii.
-    """
-    dense = draw_frequencies(3, 20, 0.3)
-    structured = draw_frequencies(64, 100, 0.3, structured=True)
-    signs, radii = structured.structure.signs, structured.structure.radii
-
-    assert dense.to_bytes() == dense.turns.T.astype("<f4").tobytes()
-    assert structured.to_bytes() == (signs < 0).tobytes() + radii.astype("<f4").tobytes()
-
-
 @pytest.fixture
 def unit_law():
     """Frequencies of one length, as somebody else might add them."""
@@ -285,13 +220,12 @@ def unit_law():
 
 @pytest.mark.usefixtures("unit_law")
 def test_a_law_can_be_added():
-    for structured in (False, True):
-        spec = SketchSpec(64, 50, 0.5, law="unit", structured=structured)
+    spec = SketchSpec(64, 50, 0.5, law="unit", structured=True)
 
-        lengths = np.linalg.norm(2 * math.pi * spec.frequencies.turns.astype(np.float64), axis=0)
+    lengths = np.linalg.norm(2 * math.pi * spec.frequencies.turns.astype(np.float64), axis=0)
 
-        np.testing.assert_allclose(lengths, 2.0, rtol=1e-6)
-        assert SketchSpec.from_json(spec.to_json()) == spec
+    np.testing.assert_allclose(lengths, 2.0, rtol=1e-6)
+    assert SketchSpec.from_json(spec.to_json()) == spec
 
 
 @pytest.mark.usefixtures("unit_law")

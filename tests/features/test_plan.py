@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
 from sketchshift.errors import PlanWarning
-from sketchshift.features.plan import cluster_radius, plan_rows
+from sketchshift.features.plan import plan_rows
 
 
 def by_hand(X: np.ndarray, k: int) -> tuple[float, float, float]:
@@ -29,14 +29,14 @@ def test_a_plan_is_the_formula(d, k):
     """Another k-means ends within a few percent; all else agrees to the six digits kept."""
     X = np.random.default_rng(d).standard_t(4, size=(500, d)) * 3.0 + 7.0
 
-    spec = plan_rows(X, k, cells=False)
+    spec = plan_rows(X, k, cells=False, seed=9)
 
     r0, low, high = by_hand(X, k)
     assert spec.scale == pytest.approx(r0, rel=1e-5)
     np.testing.assert_allclose(spec.center, X.mean(axis=0), atol=1e-5 * r0)
     assert spec.bandwidth[0] == pytest.approx(low, rel=0.05)
     assert spec.bandwidth[1] == pytest.approx(max(high, 3 * spec.bandwidth[0]), rel=1e-5)
-    assert spec.far_share == 0.15
+    assert (spec.far_share, spec.seed) == (0.15, 9)
     assert spec.sketch_size == 10 * k * d
 
 
@@ -54,7 +54,6 @@ def heavy_rows():
     return {
         "t with 2.5 degrees": rng.standard_t(2.5, size=(5_000, 3)),
         "ten sentinels": np.vstack([few, np.full((10, 2), 9999.0)]),
-        "one far row": np.vstack([few, [[1e6, 1e6]]]),
     }
 
 
@@ -71,21 +70,9 @@ def test_waves_alone_are_planned_without_a_warning_for_usual_rows():
     from sklearn import datasets
 
     rng = np.random.default_rng(0)
-    loaders = (datasets.load_iris, datasets.load_wine, datasets.load_breast_cancer)
-    usual = [load().data for load in (*loaders, datasets.load_diabetes)]
-    usual += [rng.normal(size=(1_000, 2)), rng.uniform(size=(1_000, 1))]
-    for rows in (*usual, rng.exponential(size=(1_000, 2))):
+    usual = [load().data for load in (datasets.load_iris, datasets.load_breast_cancer)]
+    for rows in (*usual, rng.uniform(size=(1_000, 1)), rng.exponential(size=(1_000, 2))):
         assert plan_rows(rows, 3, cells=False, standardize=True).cells is None
-
-
-def test_normalised_rows_have_mean_zero_and_total_variance_one(X):
-    for standardize, variances in ((False, X.var(axis=0) / X.var(axis=0).sum()), (True, 1 / 3)):
-        spec = plan_rows(X, 3, standardize=standardize)
-        Y = (X - spec.center_vector) / spec.scale_vector
-
-        np.testing.assert_allclose(Y.mean(axis=0), 0.0, atol=1e-5)
-        np.testing.assert_allclose(Y.var(axis=0), variances, rtol=1e-4)
-        assert isinstance(spec.scale, float) == (not standardize)  # distances are those of the data
 
 
 def test_constant_columns_are_standardised_like_columns_of_deviation_one():
@@ -130,41 +117,22 @@ def test_the_sketch_size_is_ten_numbers_a_cluster_and_column():
         assert 0 <= 2 * (m - both.sketch_size) - both.cells.n_cells * (1 + 2 * d) < 2
 
 
-def test_seed_and_columns_go_into_the_spec(X):
-    spec = plan_rows(X, 2, seed=9, columns=["a", "b", "c"])
-
-    assert (spec.seed, spec.columns) == (9, ("a", "b", "c"))
-    assert ss.SketchSpec.from_json(spec.to_json()) == spec
-
-
-@pytest.mark.parametrize(
-    ("spreads", "message"),
-    [
-        ([1.0, 150.0, 20.0], r"'pay' varies by 1\d\d and column 'age' by .*standard"),
-        (
-            [9.0, 2e15, 20.0],
-            r"^column 'pay' spreads 2e\+14 times as widely as column 'age': if it is an "
-            r"identifier, leave it out; otherwise pass standardize=True \(--scale standard\)\.$",
-        ),
-    ],
-)
-def test_columns_of_very_different_spread_are_pointed_out(spreads, message):
-    X = np.random.default_rng(0).normal(size=(200, 3)) * spreads
-
-    with pytest.warns(ss.errors.ScaleHint, match=message):
-        plan_rows(X, 2, columns=["age", "pay", "size"])
+def test_columns_of_very_different_spread_are_pointed_out():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    for spread, words in (
+        (150.0, r"'pay' varies by 1\d\d and column 'age' by"),
+        (2e15, "identifier"),
+    ):
+        with pytest.warns(ss.errors.ScaleHint, match=words):
+            plan_rows(X * [1.0, spread, 20.0], 2, columns=["age", "pay", "size"])
 
 
 def test_there_is_no_hint_where_there_is_no_difference():
-    """Ninetyfold, a constant column, one column, and columns standardised anyway.
-
-    Warnings are errors here.
-    """
+    """Ninetyfold, a constant column, and columns standardised anyway. Warnings are errors here."""
     X = np.random.default_rng(0).normal(size=(2000, 2))
 
     plan_rows(X * [1.0, 90.0], 2)
-    plan_rows(np.column_stack([1000.0 * X[:, 0], np.full(2000, 0.1)]), 2)
-    plan_rows(1000.0 * X[:, :1], 2)
+    plan_rows(X * [1000.0, 0.0] + 0.1, 2)
     plan_rows(X * [1.0, 1e6], 2, standardize=True)
 
 
@@ -215,17 +183,6 @@ def test_more_clusters_than_rows_can_be_planned_for():
 
     assert lows == sorted(lows, reverse=True)
     assert lows[3] == pytest.approx(lows[2] / 2, rel=1e-4)  # k^(-1/d) from 60 to 240, d = 2
-
-
-def test_the_radius_of_a_cluster_is_that_of_the_clusters_there_are():
-    """20 Gaussian clusters of total variance 2 s^2, far apart: k-means must find the s."""
-    rng = np.random.default_rng(0)
-    means = np.array([[i, j] for i in range(5) for j in range(4)])
-    X = np.repeat(means, 100, axis=0) + 0.01 * rng.normal(size=(2000, 2))
-
-    radius = cluster_radius(X, np.full(2000, 1 / 2000), 20)
-
-    assert radius == pytest.approx(0.01 * math.sqrt(2), rel=0.05)
 
 
 def test_points_without_any_spread_get_the_bandwidth_of_their_distances():

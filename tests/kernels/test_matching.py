@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 
 from sketchshift.kernels.reference import moment_penalty
 
@@ -38,17 +39,6 @@ def test_the_cpu_kernel_agrees_with_the_reference(cpu, reference, is_dirac):
         np.testing.assert_allclose(sums, expected[1], atol=3e-6, strict=True)
 
 
-def test_envelopes_fall_to_nothing_without_harm(cpu):
-    """Spreads far beyond any frequency: all that is left is z itself."""
-    turns, z, weights, (alpha, C, variances) = draw(8, 200, 3)
-
-    value, sums = cpu.matcher(turns, z, weights)(alpha, C, variances * 1e12)
-
-    assert value == pytest.approx(weights.sum(), rel=1e-6)
-    assert np.isfinite(sums).all()
-    assert np.abs(sums).max() < 1e-15
-
-
 def two_clouds(kernel):
     """A matcher for the sketch of two Gaussians, their moments, and a start of eight atoms."""
     rng, d, m = np.random.default_rng(3), 3, 400
@@ -80,21 +70,6 @@ def test_the_compiled_descent_gets_as_low_as_that_of_scipy(cpu, reference, known
     assert reached[0] <= 2 * reached[1] + 1e-7
 
 
-def test_a_descent_finds_the_two_clouds_and_never_goes_up(cpu):
-    matcher, start, moments = two_clouds(cpu)
-
-    steps = (1, 5, 20, 80, 80, 300)
-    found = [matcher.descend(*start, **moments, iterations=n) for n in steps]
-
-    values = [value for value, *_ in found]
-    assert values == sorted(values, reverse=True)
-    assert values[3] == values[4]
-    _, alpha, C, _ = found[-1]
-    is_first = C[:, 0] > 0.5
-    assert alpha[is_first].sum() == pytest.approx(1 / 3, abs=1e-3)
-    np.testing.assert_allclose(alpha[is_first] @ C[is_first] * 3, 2.0, atol=0.01)
-
-
 def test_a_descent_stops_as_soon_as_it_is_at_the_floor(kernel):
     """It ends below the floor, and a step before it was still above."""
     matcher, start, moments = two_clouds(kernel)
@@ -111,13 +86,12 @@ def test_the_penalty_has_the_gradient_of_finite_differences():
     variables = rng.dirichlet(np.ones(4)) * 1.1, rng.normal(size=(4, 3)), rng.uniform(size=(4, 3))
     moments = rng.normal(size=3), np.diag(rng.uniform(1, 2, size=3))
 
-    _, *gradients = moment_penalty(*variables, *moments)
+    def penalty(numbers):
+        alpha, *others = np.split(numbers, [4, 16])
+        return moment_penalty(alpha, *(other.reshape(4, 3) for other in others), *moments)
 
-    for i, gradient in enumerate(gradients):
-        numeric = np.zeros_like(gradient)
-        for place in np.ndindex(gradient.shape):
-            for step in (1e-6, -1e-6):
-                moved = [array.copy() for array in variables]
-                moved[i][place] += step
-                numeric[place] += moment_penalty(*moved, *moments)[0] / (2 * step)
-        np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-6)
+    at = np.concatenate([array.ravel() for array in variables])
+    found = np.concatenate([gradient.ravel() for gradient in penalty(at)[1:]])
+
+    expected = approx_fprime(at, lambda numbers: penalty(numbers)[0], 1e-8)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)

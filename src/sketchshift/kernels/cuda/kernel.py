@@ -109,7 +109,7 @@ def moments(rows: FloatArray, factors: FloatArray | None, unit: float, *, full: 
     n_sums, tile = len(first), max(1, MOMENT_NUMBERS // d)
     lanes = min(THREADS, 1 << (n_sums - 1).bit_length())
     across = -(-n_sums // lanes)
-    sizes = (("TILE", tile), ("LANES", lanes), ("LIMB_BITS", LIMB_BITS))
+    sizes = (("TILE", tile), ("SUM_LANES", lanes), ("LIMB_BITS", LIMB_BITS))
     add = kernel_of("add_moments", "double", sizes)
     with own_stream():
         limbs = cupy.zeros((3, n_sums), dtype=np.int64)
@@ -230,7 +230,8 @@ class CudaCells(CpuCells):
             add((blocks_down(1, n, WARPS),), (THREADS,), (*arguments, *sizes, sums))
             if is_here:
                 totals += sums.get()
-            out = cupy.flatnonzero(squares > self._limit)
+            # as integers: CuPy's own comparisons take subnormals for 0
+            out = cupy.flatnonzero(squares.view(np.int32) > self._limit.view(np.int32))
             return (out.get(), labels[out].get().astype(np.int64)) if len(out) else None
 
     def _find(self, rows: Any) -> tuple[Any, Any]:

@@ -9,11 +9,6 @@
 typedef long long int64;
 typedef unsigned long long uint64;
 
-__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
-__device__ __forceinline__ float times(float a, float b) { return __fmul_rn(a, b); }
-__device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
-
 __device__ __forceinline__ float horner(const float *c, int degree, float u) {
     float value = c[degree];
 #pragma unroll
@@ -58,6 +53,57 @@ __device__ __forceinline__ int64 widened(unsigned sum, int n) {
 
 #ifndef HOST
 
+// CuPy always compiles with -ftz=true: floats below 2^-126 would be 0. They are not for these, which are
+// PTX without .ftz. The waves above round them away beside larger numbers.
+__device__ __forceinline__ float fused(float a, float b, float c) {
+    float value;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(value) : "f"(a), "f"(b), "f"(c));
+    return value;
+}
+
+__device__ __forceinline__ float times(float a, float b) {
+    float value;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(value) : "f"(a), "f"(b));
+    return value;
+}
+
+__device__ __forceinline__ float plus(float a, float b) {
+    float value;
+    asm("add.rn.f32 %0, %1, %2;" : "=f"(value) : "f"(a), "f"(b));
+    return value;
+}
+
+__device__ __forceinline__ float minus(float a, float b) {
+    float value;
+    asm("sub.rn.f32 %0, %1, %2;" : "=f"(value) : "f"(a), "f"(b));
+    return value;
+}
+
+__device__ __forceinline__ double wide(float a) {
+    double value;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(value) : "f"(a));
+    return value;
+}
+
+__device__ __forceinline__ float narrow(double a) {
+    float value;
+    asm("cvt.rn.f32.f64 %0, %1;" : "=f"(value) : "d"(a));
+    return value;
+}
+
+// Whether a < b, of numbers that are not negative.
+__device__ __forceinline__ bool is_less(float a, float b) { return __float_as_int(a) < __float_as_int(b); }
+
+__device__ __forceinline__ double wide(double a) { return a; }
+__device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+__device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
+__device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a, b); }
+__device__ __forceinline__ double minus(double a, double b) { return __dsub_rn(a, b); }
+
+// The second number, as precise as the first.
+__device__ __forceinline__ float like(float, float b) { return b; }
+__device__ __forceinline__ double like(double, float b) { return wide(b); }
+
 const int THREADS = 256, MOST_ROWS = 256;  // rows of an int32 sum
 
 // Rows x' = (x - center) per_unit and their squared norms, a thread for each.
@@ -72,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalise(
     if (row >= n) return;
     double sum = 0.0;
     for (int k = 0; k < d; ++k) {
-        const double x = __dmul_rn(__dsub_rn((double)X[row * d + k], center[k]), per_unit[k]);
+        const double x = __dmul_rn(__dsub_rn(wide(X[row * d + k]), center[k]), per_unit[k]);
         rows[row * d + k] = x;
         sum = __dadd_rn(sum, __dmul_rn(x, x));
     }
@@ -124,11 +170,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_dense(
 #pragma unroll 2
             for (int k = 0; k < stop; ++k)
 #pragma unroll
-                for (int r = 0; r < TR; ++r)
+                for (int f = 0; f < TF; ++f) {
+                    const REAL o = like((REAL)0, omega[k][across * TF + f]);
 #pragma unroll
-                    for (int f = 0; f < TF; ++f)
-                        t[r][f] = fused(
-                            x[k][down * TR + r], (REAL)omega[k][across * TF + f], t[r][f]);
+                    for (int r = 0; r < TR; ++r) t[r][f] = fused(x[k][down * TR + r], o, t[r][f]);
+                }
         }
 #pragma unroll
         for (int r = 0; r < TR; ++r)
@@ -161,15 +207,15 @@ const int NUMBERS = SIZE * TOGETHER, SLOTS = SIZE > THREADS ? SIZE / THREADS : 1
 const int EACH = NUMBERS / THREADS / SLOTS;  // rows that a thread sees of a frequency at a time
 
 __device__ void transform(REAL *y, const float *signs, bool is_up) {
-    for (int i = threadIdx.x; i < NUMBERS; i += THREADS) y[i] = times(y[i], (REAL)signs[i % SIZE]);
+    for (int i = threadIdx.x; i < NUMBERS; i += THREADS) y[i] = times(y[i], like(y[i], signs[i % SIZE]));
     for (int level = 1; level < SIZE; level *= 2) {
         const int stride = is_up ? level : SIZE / 2 / level;
         __syncthreads();
         for (int i = threadIdx.x; i < NUMBERS / 2; i += THREADS) {
             const int low = i / stride * 2 * stride + i % stride;
             const REAL a = y[low], b = y[low + stride];
-            y[low] = a + b;
-            y[low + stride] = a - b;
+            y[low] = plus(a, b);
+            y[low + stride] = minus(a, b);
         }
     }
     __syncthreads();
@@ -205,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_structured(
                 const int i = threadIdx.x + THREADS * (s + SLOTS * e);
                 const int64 row = first + i / SIZE;
                 const int j = blockIdx.x * SIZE + i % SIZE;
-                const REAL t = times(y[i], (REAL)(j < m ? radii[j] : 0.0f));
+                const REAL t = times(y[i], like(y[i], j < m ? radii[j] : 0.0f));
                 add_waves(t, row < n ? weights[row] : 0.0f, narrow[0][s], narrow[1][s]);
             }
         n_rows += EACH;
@@ -232,14 +278,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_structured(
 // A sum of squares goes through the columns in order, so that threads share centers and rows out.
 
 __device__ __forceinline__ void take_nearer(float s, int j, float &least, int &label) {
-    if (s < least || (s == least && j < label)) least = s, label = j;
+    if (is_less(s, least) || (!is_less(least, s) && j < label)) least = s, label = j;
 }
 
 __device__ __forceinline__ float squared_distance(const double *x, const float *c, int d) {
     float s = 0.0f;
     for (int k = 0; k < d; ++k) {
-        const float e = __fsub_rn(__double2float_rn(x[k]), c[k]);
-        s = __fmaf_rn(e, e, s);
+        const float e = minus(narrow(x[k]), c[k]);
+        s = fused(e, e, s);
     }
     return s;
 }
@@ -268,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_nearest(
                     const int row = i / DEPTH, k = i % DEPTH;
                     const bool has_column = column + k < d;
                     x[k][row] = has_column && first + row < n
-                        ? __double2float_rn(rows[(first + row) * d + column + k]) : 0.0f;
+                        ? narrow(rows[(first + row) * d + column + k]) : 0.0f;
                     c[k][row] = has_column && from + row < n_centers
                         ? centers[(int64)(from + row) * d + column + k] : 0.0f;
                 }
@@ -282,8 +328,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_nearest(
                     for (int r = 0; r < EDGE; ++r)
 #pragma unroll
                         for (int f = 0; f < EDGE; ++f) {
-                            const float e = __fsub_rn(a[r], b[f]);  // columns beyond d add 0
-                            s[r][f] = __fmaf_rn(e, e, s[r][f]);
+                            const float e = minus(a[r], b[f]);  // columns beyond d add 0
+                            s[r][f] = fused(e, e, s[r][f]);
                         }
                 }
             }
@@ -354,7 +400,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) find_in_groups(
             float s = squared_distance(x, middles + (int64)g * d, d);
             int at = g;
             for (int p = 0; p < PROBES; ++p)  // the nearer one stays, of two as near the first
-                if (s < near[p]) {
+                if (is_less(s, near[p]) || (!is_less(near[p], s) && at < groups[p])) {
                     const float farther = near[p];
                     const int other = groups[p];
                     near[p] = s, groups[p] = at;
@@ -391,13 +437,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_cells(
     const int lane = threadIdx.x % 32, warps = THREADS / 32;
     const int64 width = middles ? 2 + d + p : 1 + 3 * d;
     for (int64 row = (int64)blockIdx.x * warps + threadIdx.x / 32; row < n; row += (int64)gridDim.x * warps) {
-        if (squares[row] > limit) continue;
+        if (is_less(limit, squares[row])) continue;
         const int64 label = labels[row];
         const double f = factors ? factors[row] : 1.0, root = __dsqrt_rn(f);
         uint64 *cell = totals + label * width, length = 0;
         if (lane == 0) atomicAdd(cell, (uint64)__double2ll_rn(__dmul_rn(f, weight_unit)));
         for (int k = lane; k < d; k += 32) {
-            const double offset = __dsub_rn(rows[row * d + k], (double)centers[label * d + k]);
+            const double offset = __dsub_rn(rows[row * d + k], wide(centers[label * d + k]));
             const int64 w = steps_of(root, offset, per_unit);
             const uint64 square = (uint64)w * (uint64)w;
             atomicAdd(cell + 1 + k, (uint64)steps_of(f, offset, per_unit));
@@ -429,14 +475,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) project(
         const double *x = rows + i / p * d;
         const float *a = axes + i % p * d;
         double s = 0.0;
-        for (int k = 0; k < d; ++k) s = __fma_rn(x[k], (double)a[k], s);
+        for (int k = 0; k < d; ++k) s = fused(x[k], wide(a[k]), s);
         result[i] = s;
     }
 }
 
 #endif
 
-// First and second moments, as in kernels/contract.py. A block has LANES of the sums and takes the rows
+// First and second moments, as in kernels/contract.py. A block has SUM_LANES of the sums and takes the rows
 // TILE at a time; sums 0 to d - 1 are of the rounded coordinates, d to 2 d - 1 of their rests, the
 // others of products of the columns first[s] and second[s].
 #ifdef TILE
@@ -451,7 +497,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_moments(
     extern __shared__ __align__(16) unsigned char memory[];
     double *v = (double *)memory;          // (TILE, d)
     int *low = (int *)(v + TILE * d), *high = low + TILE * d;
-    const int s = blockIdx.x * LANES + threadIdx.x % LANES, group = threadIdx.x / LANES;
+    const int s = blockIdx.x * SUM_LANES + threadIdx.x % SUM_LANES, group = threadIdx.x / SUM_LANES;
     int64 sums[3] = {};
     for (int64 from = (int64)blockIdx.y * TILE; from < n; from += (int64)gridDim.y * TILE) {
         const int n_rows = (int)min((int64)TILE, n - from);
@@ -466,7 +512,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_moments(
         __syncthreads();
         if (s >= n_sums) continue;
         const int a = first[s], b = second[s];
-        for (int r = group; r < n_rows; r += THREADS / LANES) {
+        for (int r = group; r < n_rows; r += THREADS / SUM_LANES) {
             const int p = r * d + a, q = r * d + b;
             if (s < d) {
                 sums[0] += __double2ll_rn(v[p]);
