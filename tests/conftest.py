@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import sketchshift as ss
 from sketchshift.data import open as door
 from sketchshift.decoders import decoder
 from sketchshift.features import frequencies
+from sketchshift.kernels import select
 from sketchshift_papers import data as datasets
 
 REGISTRIES = (
@@ -80,6 +81,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         missing = [name for name in names if not datasets.is_here(name)]
         if missing:
             item.add_marker(pytest.mark.skip(reason=NOT_HERE))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Refuse test modules that add rows while they are imported: every worker imports all of them."""
+    loads = select._load_fastest.cache_info().misses
+    report = yield
+    if select._load_fastest.cache_info().misses != loads:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{collector.nodeid} plans or sketches when imported: make a fixture of it."
+        )
+    return report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

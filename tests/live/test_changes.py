@@ -14,7 +14,11 @@ import sketchshift as ss
 from sketchshift.live.changes import Change, FolderSource, open_changes
 
 X = np.random.default_rng(0).normal(size=(900, 2))
-SPEC = ss.plan(X, 3, seed=0)
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return ss.plan(X, 3, seed=0)
 
 
 class Numbers:
@@ -31,17 +35,17 @@ class Numbers:
             yield Change(X[at : at + 10], gone, {"at": at + 10})
 
 
-def test_a_cube_follows_a_source_from_where_it_stands(tmp_path):
-    cube = ss.live.follow(Numbers(20), tmp_path / "state", spec=SPEC)
+def test_a_cube_follows_a_source_from_where_it_stands(spec, tmp_path):
+    cube = ss.live.follow(Numbers(20), tmp_path / "state", spec=spec)
     assert cube.positions == {"numbers": {"at": 20}}
-    assert cube.merge() == ss.sketch(X[:20], SPEC)
+    assert cube.merge() == ss.sketch(X[:20], spec)
 
     cube = ss.live.follow(Numbers(100), tmp_path / "state")
-    assert cube.merge() == ss.sketch(X[10:100], SPEC)
+    assert cube.merge() == ss.sketch(X[10:100], spec)
 
 
-def test_following_stops_where_it_is_told(tmp_path):
-    cube = ss.live.follow(Numbers(100), tmp_path / "state", spec=SPEC, until={"at": 50})
+def test_following_stops_where_it_is_told(spec, tmp_path):
+    cube = ss.live.follow(Numbers(100), tmp_path / "state", spec=spec, until={"at": 50})
 
     assert cube.positions["numbers"] == {"at": 50}
     with pytest.raises(ss.errors.DataError, match="no position"):
@@ -152,7 +156,7 @@ def test_a_folder_whose_files_always_go_is_given_up(tmp_path, monkeypatch):
     assert cube.merge() == ss.sketch(X[:100], cube.spec)
 
 
-def test_a_state_takes_the_same_plan_again_and_refuses_another(tmp_path):
+def test_a_state_takes_the_same_plan_again_and_refuses_another(spec, tmp_path):
     state = tmp_path / "state"
     cube = ss.live.follow(Numbers(400), state, n_clusters=3)
 
@@ -166,16 +170,16 @@ def test_a_state_takes_the_same_plan_again_and_refuses_another(tmp_path):
         ss.live.follow(Numbers(430), state, n_clusters=4)
     with pytest.raises(ss.errors.DataError, match=r"has its own seed 0.*Leave seed out"):
         ss.live.follow(Numbers(430), state, n_clusters=3, seed=1)
-    ss.live.follow(Numbers(100), tmp_path / "other", spec=SPEC)
+    ss.live.follow(Numbers(100), tmp_path / "other", spec=spec)
     with pytest.raises(ss.errors.DataError, match=r"has its own plan.*Leave n_clusters out"):
         ss.live.follow(Numbers(100), tmp_path / "other", n_clusters=3)
 
 
-def test_a_folder_around_one_that_is_followed_is_refused_and_nothing_counts_twice(tmp_path):
+def test_a_folder_around_one_that_is_followed_is_refused_and_nothing_counts_twice(spec, tmp_path):
     days = tmp_path / "lake" / "days"
     days.mkdir(parents=True)
     np.save(days / "first.npy", X[:300])
-    ss.live.follow(days, tmp_path / "state", spec=SPEC)
+    ss.live.follow(days, tmp_path / "state", spec=spec)
 
     for folder in (days.parent, days):
         inner = folder if folder != days else folder / "deeper"
@@ -188,7 +192,7 @@ def test_a_folder_around_one_that_is_followed_is_refused_and_nothing_counts_twic
     beside.mkdir()
     np.save(beside / "first.npy", X[300:500])
 
-    assert ss.live.follow(beside, tmp_path / "state").merge() == ss.sketch(X[:500], SPEC)
+    assert ss.live.follow(beside, tmp_path / "state").merge() == ss.sketch(X[:500], spec)
 
 
 # Folders in stores. What servers and faults add is in test_stores.py.
@@ -197,7 +201,8 @@ def test_a_folder_around_one_that_is_followed_is_refused_and_nothing_counts_twic
 class Memory:
     """A folder of fsspec's store in memory, and the rows of its files."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, spec: ss.SketchSpec) -> None:
+        self.spec = spec
         self.files = pytest.importorskip("fsspec").filesystem("memory")
         self.name, self.address = name, f"memory://{name}"
         self.rows: dict[str, np.ndarray] = {}
@@ -212,20 +217,20 @@ class Memory:
         del self.rows[name]
 
     def sketch(self) -> ss.Sketch:
-        return ss.sketch(np.concatenate([np.empty((0, 2)), *self.rows.values()]), SPEC)
+        return ss.sketch(np.concatenate([np.empty((0, 2)), *self.rows.values()]), self.spec)
 
 
 @pytest.fixture
-def memory(tmp_path):
-    made = Memory(tmp_path.name)
+def memory(tmp_path, spec):
+    made = Memory(tmp_path.name, spec)
     made.put("stays.npy", X[:7])
     yield made
     made.files.rm(f"/{made.name}", recursive=True)
 
 
-def test_a_folder_in_a_store_is_followed_through_any_changes(memory, tmp_path):
+def test_a_folder_in_a_store_is_followed_through_any_changes(spec, memory, tmp_path):
     rng = random.Random(0)
-    cube = ss.live.follow(memory.address, tmp_path / "state", spec=SPEC)
+    cube = ss.live.follow(memory.address, tmp_path / "state", spec=spec)
     for _ in range(25):
         for _ in range(rng.randrange(4)):
             name = f"day={rng.randrange(3)}/{rng.randrange(4)}.npy"
@@ -243,12 +248,12 @@ def test_a_folder_in_a_store_is_followed_through_any_changes(memory, tmp_path):
 
 
 def test_what_a_listing_leaves_out_is_looked_at_before_it_counts_as_gone(
-    memory, tmp_path, monkeypatch
+    spec, memory, tmp_path, monkeypatch
 ):
     """As fsspec leaves folders out that it cannot list."""
     memory.put("day/b.npy", X[100:200])
     memory.put("day/c.npy", X[200:300])
-    cube = ss.live.follow(memory.address, tmp_path / "state", spec=SPEC)
+    cube = ss.live.follow(memory.address, tmp_path / "state", spec=spec)
     find = type(memory.files).find
 
     def leave_out(self, *words, **options):
@@ -264,10 +269,10 @@ def test_what_a_listing_leaves_out_is_looked_at_before_it_counts_as_gone(
 
 
 def test_a_folder_of_a_store_that_is_gone_is_refused_and_an_empty_one_is_an_answer(
-    memory, tmp_path
+    spec, memory, tmp_path
 ):
     memory.files.mkdir(f"/{memory.name}")
-    cube = ss.live.follow(memory.address, tmp_path / "state", spec=SPEC)
+    cube = ss.live.follow(memory.address, tmp_path / "state", spec=spec)
     memory.remove("stays.npy")
     memory.files.rmdir(f"/{memory.name}")
     with pytest.raises(ss.errors.DataError, match=rf"there is no '{memory.address}' to list"):
@@ -279,7 +284,7 @@ def test_a_folder_of_a_store_that_is_gone_is_refused_and_an_empty_one_is_an_answ
 
 
 def test_a_file_of_a_store_that_is_replaced_while_it_is_read_counts_as_the_new_one(
-    memory, tmp_path, monkeypatch
+    spec, memory, tmp_path, monkeypatch
 ):
     listed, doomed = FolderSource._list, ["a.npy", "b.npy"]
     for name in doomed:
@@ -292,15 +297,15 @@ def test_a_file_of_a_store_that_is_replaced_while_it_is_read_counts_as_the_new_o
         return found
 
     monkeypatch.setattr(FolderSource, "_list", list_and_replace)
-    cube = ss.live.follow(memory.address, tmp_path / "state", spec=SPEC)
+    cube = ss.live.follow(memory.address, tmp_path / "state", spec=spec)
 
     assert not doomed
     assert cube.merge() == memory.sketch()
 
 
-def test_folders_of_stores_that_overlap_are_refused(memory, tmp_path):
+def test_folders_of_stores_that_overlap_are_refused(spec, memory, tmp_path):
     memory.put("day/b.npy", X[100:200])
-    ss.live.follow(memory.address, tmp_path / "state", spec=SPEC)
+    ss.live.follow(memory.address, tmp_path / "state", spec=spec)
 
     with pytest.raises(
         ss.errors.DataError, match="files in common with it, which would count twice"
@@ -310,24 +315,26 @@ def test_folders_of_stores_that_overlap_are_refused(memory, tmp_path):
         assert open_changes(name).name == open_changes(alias).name == f"folder:{name}"
 
 
-def test_an_address_that_cannot_be_followed_is_refused_without_its_password(tmp_path):
+def test_an_address_that_cannot_be_followed_is_refused_without_its_password(spec, tmp_path):
     for address, words in (
         ("https://me:hunter2@host/in", "the web has no folders that can be listed"),
         ("xyz://me:hunter2@host/in", "xyz:// is no protocol"),
     ):
         with pytest.raises(ss.errors.DataError, match=words) as error:
-            ss.live.follow(address, tmp_path / "state", spec=SPEC)
+            ss.live.follow(address, tmp_path / "state", spec=spec)
         assert "hunter2" not in str(error.value)
 
 
-def test_a_format_of_another_package_is_read_anew_when_its_file_is(memory, tmp_path, monkeypatch):
+def test_a_format_of_another_package_is_read_anew_when_its_file_is(
+    spec, memory, tmp_path, monkeypatch
+):
     """Such readers get copies of files in stores."""
     from sketchshift.data import open as door
 
     monkeypatch.setattr(door, "_formats", dict(door._formats))
     ss.data.register_format(".rows", lambda path, request: np.load(path))
     memory.put("a.rows", X[:100])
-    cube = ss.live.follow(memory.address, tmp_path / "state", spec=SPEC)
+    cube = ss.live.follow(memory.address, tmp_path / "state", spec=spec)
     memory.put("a.rows", X[300:450])
     ss.live.follow(memory.address, tmp_path / "state")
 
