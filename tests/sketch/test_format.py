@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 import tracemalloc
 from dataclasses import replace
@@ -163,12 +164,21 @@ def test_files_with_a_valid_digest_are_refused_for_what_they_say():
             ss.Sketch.from_bytes(forged)
 
 
-def test_a_sketch_is_saved_in_a_folder_that_is_there(tmp_path, sketch):
-    sketch.save(tmp_path / "day1.sketch")
+def test_a_failed_save_keeps_the_old_file_and_names_it(tmp_path, sketch, monkeypatch):
+    """The disk fills up while the new file is written."""
+    path = tmp_path / "day1.sketch"
+    sketch.save(path)
 
-    assert ss.load(tmp_path / "day1.sketch") == sketch
+    def fill_up(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fill_up)
+    with pytest.raises(OSError, match=r"No space left on device: .*day1\.sketch"):
+        (sketch + sketch).save(path)
     with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         sketch.save(tmp_path / "nowhere" / "day1.sketch")
+    assert ss.load(path) == sketch
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_sketch_whose_frequencies_cannot_be_drawn_again_says_so(sketch):
