@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import operator
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import cloudpickle
 import numpy as np
@@ -12,8 +10,6 @@ import pytest
 import sketchshift as ss
 from sketchshift.sketch.sketch import check_same_spec
 
-SPEC = ss.SketchSpec(3, 50, bandwidth=0.7)
-
 
 def test_an_error_of_different_specs_has_both_and_what_was_to_be_done(X):
     """Same shape, other bandwidth: the coordinates mean different things."""
@@ -21,24 +17,23 @@ def test_an_error_of_different_specs_has_both_and_what_was_to_be_done(X):
     left, right = (ss.sketch(X, spec) for spec in specs)
 
     for call, verb in (
-        (lambda: left + right, "merge"),
-        (lambda: left - right, "subtract"),
-        (lambda: check_same_spec(left, right, "weigh"), "weigh"),
+        (operator.add, "merge"),
+        (operator.sub, "subtract"),
+        (lambda left, right: check_same_spec(left, right, "weigh"), "weigh"),
     ):
         with pytest.raises(
             ss.errors.IncompatibleSketchesError,
             match=rf"cannot {verb} sketches(.*\n)*.*bandwidth=0\.3.*\n.*bandwidth=0\.1",
         ) as caught:
-            call()
+            call(left, right)
         for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
             assert (error.verb, error.left, error.right) == (verb, *specs)
 
 
-@pytest.mark.parametrize("other", [1, "text", np.zeros(3)])
-def test_merging_refuses_what_is_no_sketch(X, other):
+def test_sketches_add_up_with_sketches_alone(spec, X):
     for call in (operator.add, operator.sub):
         with pytest.raises(TypeError):
-            call(ss.sketch(X, SPEC), other)
+            call(ss.sketch(X, spec), 1)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +54,6 @@ def test_removing_what_was_not_added_is_an_error(spec, X, whole, part, weights, 
 def test_sketches_of_different_rows_are_not_equal(spec, X):
     s = ss.sketch(X, spec)
 
-    assert s != ss.sketch(X[1:], spec)
     assert s != ss.sketch(X + 1e-3, spec)
     assert s != "a sketch"
     assert len({s, ss.sketch(X, spec), ss.sketch(X[1:], spec)}) == 2
@@ -71,13 +65,8 @@ def test_the_first_frequencies_are_a_sketch_of_their_own(spec, X):
 
     assert prefix == ss.sketch(X, spec.prefix(10))
     assert prefix.z.shape == (10,)
-
-
-def test_repr_says_what_is_inside(X):
-    s = ss.sketch(X, ss.SketchSpec(3, 50, bandwidth=0.7))
-
-    assert "1000 rows x 3 columns: m=50" in repr(s)
-    assert f"{len(s.to_bytes())} bytes" in repr(s)
+    assert "1000 rows x 3 columns: m=10" in repr(prefix)
+    assert f"{len(prefix.to_bytes())} bytes" in repr(prefix)
 
 
 @pytest.mark.parametrize("library", [pickle, cloudpickle], ids=lambda library: library.__name__)
@@ -87,15 +76,6 @@ def test_sketches_and_specs_are_pickled_through_the_format(library, spec, X):
     assert pickle.loads(library.dumps(s)) == s
     assert pickle.loads(library.dumps(spec)).fingerprint == spec.fingerprint
     assert s.to_bytes() in library.dumps(s)  # nothing but the file travels
-
-
-@pytest.mark.thorough
-def test_processes_send_sketches_home(X):
-    """What every engine does: parts in other processes, sketches back, one sum."""
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        parts = list(pool.map(ss.sketch, np.array_split(X, 4), [SPEC] * 4))
-
-    assert sum(parts) == ss.sketch(X, SPEC)
 
 
 def test_the_empty_sketch_is_the_zero_of_addition(spec, X):
@@ -110,9 +90,7 @@ def test_the_empty_sketch_is_the_zero_of_addition(spec, X):
 
 
 def test_a_constant_dataset_has_no_covariance(spec):
-    X = np.full((100, 3), 0.1)
-
-    s = ss.sketch(X, spec)
+    s = ss.sketch(np.full((100, 3), 0.1), spec)
 
     np.testing.assert_allclose(s.mean, [0.1, 0.1, 0.1], atol=1e-9)
     np.testing.assert_array_equal(s.covariance, np.zeros((3, 3)))

@@ -19,8 +19,8 @@ import sketchshift as ss
 from sketchshift.errors import DataError, InvalidRowsError
 
 N = 3000
-NAMES = ["x", "y"]
-SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5, columns=NAMES)
+SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5, columns=["x", "y"])
+ONE = ss.SketchSpec(n_features=1, sketch_size=8, bandwidth=1.0, columns=["x"])
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,9 @@ def events() -> pa.Table:
 
 def test_every_slice_is_the_sketch_of_its_rows_in_order_with_missing_keys_last(events) -> None:
     keys = list(zip(events["origin"].to_pylist(), events["day"].to_pylist(), strict=True))
+
     table = ss.sketch_by(events, by=["origin", "day"], spec=SPEC)
+
     in_order = sorted(set(keys), key=lambda key: (key[0] or "Z", key[1]))
     assert (table.by, [key for key, _ in table]) == (("origin", "day"), in_order)
     for own, sketch in table:
@@ -42,37 +44,17 @@ def test_every_slice_is_the_sketch_of_its_rows_in_order_with_missing_keys_last(e
         assert sketch == ss.sketch(rows, SPEC)
 
 
-def write_csv(events: pa.Table, path: Path, delimiter: str) -> Path:
-    pyarrow.csv.write_csv(events, path, pyarrow.csv.WriteOptions(delimiter=delimiter))
-    return path
-
-
-def write_parts(events: pa.Table, path: Path) -> Path:
-    path.mkdir()
-    for part in range(3):
-        pq.write_table(
-            events.slice(part * 1000, 1000), path / f"{part}.parquet", row_group_size=300
-        )
-    return path
-
-
-def write_arrow(events: pa.Table, path: Path) -> Path:
-    with pa.ipc.new_file(path, events.schema) as writer:
-        writer.write_table(events, 500)
-    return path
+def write_files(events: pa.Table, folder: Path) -> Path:
+    pyarrow.csv.write_csv(events[:1000], folder / "0.csv")
+    pq.write_table(events[1000:], folder / "1.parquet", row_group_size=300)
+    return folder
 
 
 FORMS = {
-    "csv": lambda t, path: write_csv(t, path / "x.csv", ","),
-    "tsv": lambda t, path: write_csv(t, path / "x.tsv", "\t"),
-    "arrow": lambda t, path: write_arrow(t, path / "x.arrow"),
-    "parquet": lambda t, path: write_parts(t, path / "parts"),
+    "files": write_files,
     "pandas with categories": lambda t, _: t.to_pandas().astype({"origin": "category"}),
     "polars": lambda t, _: pl.from_arrow(t),
     "stream": lambda t, _: t.to_reader(max_chunksize=97),
-    "batches": lambda t, _: iter(t.to_batches(max_chunksize=113)),
-    "large text": lambda t, _: t.set_column(2, "origin", t["origin"].cast(pa.large_string())),
-    "chunks": lambda t, _: pa.Table.from_batches(t.to_batches(max_chunksize=250)),
 }
 
 
@@ -80,6 +62,7 @@ FORMS = {
 def test_files_frames_and_streams_give_the_same_table(form: str, events, tmp_path: Path) -> None:
     options = {"by": ["origin", "day"], "spec": SPEC, "sample_weight": "w"}
     expected = ss.sketch_by(events, **options)
+
     assert ss.sketch_by(FORMS[form](events, tmp_path), **options) == expected
     assert expected.merge() == ss.sketch(events, SPEC, sample_weight="w")
 
@@ -87,12 +70,11 @@ def test_files_frames_and_streams_give_the_same_table(form: str, events, tmp_pat
 def test_labels_may_come_beside_an_array_or_a_frame(events: pa.Table) -> None:
     X = np.column_stack([events["x"], events["y"]])
     expected = ss.sketch_by(events, by="origin", spec=SPEC)
-    origins = events["origin"].to_pandas()
-    for data in (X, sparse.csr_array(X), events.select(NAMES), events.select(NAMES).to_pandas()):
-        table = ss.sketch_by(data, by=origins, spec=SPEC)
-        assert table.sketches == expected.sketches
-    assert ss.sketch_by(X, by=pd.Series(origins, name="origin"), spec=SPEC) == expected
-    assert ss.sketch_by(X, by=pl.Series("origin", origins), spec=SPEC) == expected
+    origins = pd.Series(events["origin"].to_pandas(), name="origin")
+
+    for data in (X, sparse.csr_array(X), events.select(["x", "y"])):
+        assert ss.sketch_by(data, by=origins, spec=SPEC) == expected
+    assert ss.sketch_by(X, by=pl.Series("origin", events["origin"]), spec=SPEC) == expected
     assert ss.sketch_by(X, by=np.arange(N) % 2, spec=SPEC).by == ("key",)
 
 
@@ -102,34 +84,35 @@ def test_labels_may_come_beside_an_array_or_a_frame(events: pa.Table) -> None:
     n_threads=st.sampled_from([1, 2, 5]),
 )
 @settings(max_examples=15)
-def test_order_and_threads_do_not_change_a_byte(seed: int, cuts: list[int], n_threads: int) -> None:
-    rng = np.random.default_rng(0)
-    labels, x, y = rng.integers(0, 7, 400), *rng.normal(size=(2, 400))
-    data = pa.table({"key": labels, "x": x, "y": y})
-    expected = ss.sketch_by(data, by="key", spec=SPEC, n_threads=1)
+def test_order_and_threads_do_not_change_a_byte(events, seed, cuts, n_threads) -> None:
+    data = events[:400]
     rows = np.split(np.random.default_rng(seed).permutation(400), sorted(cuts))
-    table = ss.sketch_by(map(data.take, rows), by="key", spec=SPEC, n_threads=n_threads)
+
+    table = ss.sketch_by(map(data.take, rows), by="origin", spec=SPEC, n_threads=n_threads)
+
+    expected = ss.sketch_by(data, by="origin", spec=SPEC, n_threads=1)
     assert table == expected
     assert [s.to_bytes() for s in table.sketches] == [s.to_bytes() for s in expected.sketches]
 
 
 def test_numbers_that_are_missing_make_one_slice() -> None:
-    X, labels = np.zeros((4, 2)), np.array([np.nan, 1.0, np.nan, 2.0])
-    table = ss.sketch_by(X, by=labels, spec=SPEC)
-    assert table.keys.column("key").to_pylist() == [1.0, 2.0, None]
-    assert table.counts.tolist() == [1, 1, 2]
+    table = ss.sketch_by(np.zeros((4, 2)), by=np.array([np.nan, 1.0, np.nan, 2.0]), spec=SPEC)
+
+    assert [(key, s.count) for key, s in table] == [(1.0, 1), (2.0, 1), (None, 2)]
 
 
 def test_a_key_may_be_a_number_that_is_sketched_too_and_a_plan_made_on_the_way(events) -> None:
     table = ss.sketch_by(events, by="w", n_clusters=3, columns=["w", "x"], seed=5)
+
     assert table.spec == ss.plan(events, n_clusters=3, columns=["w", "x"], seed=5)
     assert [float(sketch.mean[0]) for _, sketch in table] == pytest.approx([1.0, 2.0, 3.0])
 
 
 def test_a_bad_row_is_named_as_it_lies_in_the_data(events: pa.Table) -> None:
-    x = np.array(events["x"]).copy()
-    x[2345] = np.nan
+    x = events["x"].to_pylist()
+    x[2345] = None
     bad = events.set_column(1, "x", pa.array(x))
+
     with pytest.raises(InvalidRowsError, match="row 2345 of table has nan in column 'x'"):
         ss.sketch_by(bad, by="origin", spec=SPEC)
     table = ss.sketch_by(bad, by="origin", spec=SPEC, on_invalid="skip")
@@ -137,19 +120,20 @@ def test_a_bad_row_is_named_as_it_lies_in_the_data(events: pa.Table) -> None:
 
 
 REFUSED = {
-    "more than 2 slices by origin": {"by": "origin", "max_slices": 2},
-    "no column 'orgin'. Did you mean 'origin'": {"by": "orgin"},
-    "each once": {"by": ["day", "day"]},
-    "by must be the name of a column": {"by": 3.5},
-    "say how to cut": {"by": None},
-    "labels but the table has 3000 rows": {"by": np.arange(5)},
+    "no column 'orgin'. Did you mean 'origin'": "orgin",
+    "each once": ["day", "day"],
+    "by must be the name of a column": 3.5,
+    "say how to cut": None,
+    "labels but the table has 3000 rows": np.arange(5),
+    r"day\(origin\): '...' cannot be read as a date or time": "day(origin)",
+    "'x' holds double": "day(x)",
 }
 
 
 @pytest.mark.parametrize("words", REFUSED)
 def test_a_wrong_key_is_refused_with_the_remedy(words: str, events: pa.Table) -> None:
     with pytest.raises(DataError, match=words):
-        ss.sketch_by(events, spec=SPEC, **REFUSED[words])
+        ss.sketch_by(events, REFUSED[words], SPEC)
 
 
 def test_labels_beside_a_stream_and_data_without_rows_are_refused(events: pa.Table) -> None:
@@ -159,14 +143,11 @@ def test_labels_beside_a_stream_and_data_without_rows_are_refused(events: pa.Tab
         ss.sketch_by(events.slice(0, 0).to_batches(), by="day", spec=SPEC)
 
 
-ONE = ss.SketchSpec(n_features=1, sketch_size=8, bandwidth=1.0, columns=["x"])
-
-
-def keys_in(data: Any, *texts: str) -> list[Any]:
+def keys_in(folder: Path, *texts: str) -> list[Any]:
     """Keys found in text files of which each has these in a column."""
     for i, text in enumerate(texts):
-        (data / f"{i}.csv").write_text("k,x\n" + "".join(f"{k},1\n" for k in text.split("|")))
-    return ss.sketch_by(data, by="k", spec=ONE).keys["k"].to_pylist()
+        (folder / f"{i}.csv").write_text("k,x\n" + "".join(f"{k},1\n" for k in text.split("|")))
+    return ss.sketch_by(folder, by="k", spec=ONE).keys["k"].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -176,7 +157,6 @@ def keys_in(data: Any, *texts: str) -> list[Any]:
         ("01234|1234", ["01234", "1234"]),
         ("1.1|1.10|1", ["1", "1.1", "1.10"]),
         ("NA|DE||NA", ["DE", "NA", None]),
-        ("1|NA", ["1", "NA"]),
         ("+1|1", ["+1", "1"]),
         ("9223372036854775807|0", [0, 2**63 - 1]),
         ("9223372036854775808|0", ["0", "9223372036854775808"]),
@@ -185,9 +165,7 @@ def keys_in(data: Any, *texts: str) -> list[Any]:
         ("caf\xe9", ["caf\xe9"]),
     ],
 )
-def test_keys_of_a_text_file_keep_what_is_written(
-    tmp_path: Path, text: str, keys: list[Any]
-) -> None:
+def test_keys_of_a_text_file_keep_what_is_written(tmp_path, text, keys) -> None:
     assert keys_in(tmp_path, text) == keys
 
 
@@ -202,19 +180,18 @@ def test_one_cell_makes_text_of_a_key_wherever_it_stands(tmp_path: Path) -> None
     assert keys_in(tmp_path, "|".join(numbers), "1|2") == list(range(50))
 
 
+@pytest.mark.parametrize(("written", "keys"), [("1", [1, 3, 5]), ("01", ["01", "1", "3", "5"])])
+def test_keys_of_text_files_and_of_others_are_numbers_if_all_are(tmp_path, written, keys) -> None:
+    pq.write_table(pa.table({"k": [1, 5], "x": [1.0, 2.0]}), tmp_path / "b.parquet")
+
+    assert keys_in(tmp_path, f"{written}|3") == keys
+
+
 def test_files_whose_keys_have_unlike_types_are_refused(tmp_path: Path) -> None:
     for name, keys in (("a", [1, 2]), ("b", ["1", "2"])):
-        data = pa.table({"key": keys, "x": [0.0, 1.0], "y": [0.0, 1.0]})
-        pq.write_table(data, tmp_path / f"{name}.parquet")
+        pq.write_table(pa.table({"key": keys, "x": [0.0, 1.0]}), tmp_path / f"{name}.parquet")
     with pytest.raises(DataError, match="another type in some blocks or files"):
-        ss.sketch_by(tmp_path, by="key", spec=SPEC)
-
-
-def test_a_unit_of_what_is_no_time_is_refused(events: pa.Table) -> None:
-    with pytest.raises(DataError, match=r"day\(origin\): '...' cannot be read as a date or time"):
-        ss.sketch_by(events, by="day(origin)", spec=SPEC)
-    with pytest.raises(DataError, match="'x' holds double"):
-        ss.sketch_by(events, by="day(x)", spec=SPEC)
+        ss.sketch_by(tmp_path, by="key", spec=ONE)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
@@ -232,29 +209,17 @@ def test_many_columns_of_a_key_are_as_many_slices_as_there_are_values() -> None:
     """Ten columns of 200 values each: the product of their sizes is beyond any integer."""
     ids = np.random.default_rng(0).integers(200, size=2000)
     names = [f"k{i}" for i in range(10)]
-    data = pa.table({"x": ids.astype(np.float64)} | dict.fromkeys(names, ids * 7))
 
-    table = ss.sketch_by(data, names, ONE)
+    table = ss.sketch_by(pa.table({"x": ids / 1.0} | dict.fromkeys(names, ids * 7)), names, ONE)
 
-    assert table.counts.tolist() == np.unique(ids, return_counts=True)[1].tolist()
-    assert table.keys.column("k9").to_pylist() == (np.unique(ids) * 7).tolist()
+    values, counts = np.unique(ids, return_counts=True)
+    assert table.counts.tolist() == counts.tolist()
+    assert table.keys["k9"].to_pylist() == (values * 7).tolist()
 
 
-@pytest.mark.parametrize("name", ["count", "sketch", "__row__"])
-def test_a_key_named_like_a_column_of_the_table_is_refused_before_the_pass(name: str) -> None:
-    blocks = iter([pa.table({"x": [1.0], name: ["a"]})])
+def test_a_key_named_like_a_column_of_the_table_is_refused_before_the_pass() -> None:
+    blocks = iter([pa.table({"x": [1.0], "count": ["a"]})])
 
-    with pytest.raises(DataError, match=f"a key cannot be named '{name}'.* Rename it"):
-        ss.sketch_by(blocks, name, ONE)
+    with pytest.raises(DataError, match=r"a key cannot be named 'count'.* Rename it"):
+        ss.sketch_by(blocks, "count", ONE)
     assert next(blocks).num_rows == 1
-
-
-@pytest.mark.parametrize(("written", "keys"), [("1", [1, 3, 5]), ("01", ["01", "1", "3", "5"])])
-def test_keys_of_text_files_and_of_others_are_numbers_if_all_are(tmp_path, written, keys) -> None:
-    (tmp_path / "a.csv").write_text(f"k,x\n{written},2\n3,4\n")
-    pq.write_table(pa.table({"k": [1, 5], "x": [1.0, 2.0]}), tmp_path / "b.parquet")
-
-    table = ss.sketch_by([tmp_path / "a.csv", tmp_path / "b.parquet"], "k", ONE)
-
-    assert table.keys.column("k").to_pylist() == keys
-    assert table.merge().count == 4

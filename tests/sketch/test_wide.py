@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.errors import DataError, InvalidRowsError, SketchFormatError, SpecError
+from sketchshift.errors import DataError, InvalidRowsError, SpecError
 from sketchshift.features import Axes
 from sketchshift.features.spec import directions_of
 
@@ -82,44 +82,33 @@ def test_cells_hold_what_numpy_counts_and_sums(spec):
     assert ss.sketch(rows, spec).mean == pytest.approx(rows.mean(axis=0), abs=1e-2)
 
 
-@settings(max_examples=15, deadline=None)
-@given(
-    n=st.integers(2, 300),
-    cut=st.floats(0, 1),
-    seed=st.integers(0, 2**32 - 1),
-    weighted=st.booleans(),
-)
-def test_sketches_of_parts_add_up_and_subtract_to_the_byte(spec, n, cut, seed, weighted):
+@settings(max_examples=15)
+@given(n=st.integers(2, 300), seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
+def test_sketches_of_parts_add_up_and_subtract_to_the_byte(spec, n, seed, weighted):
     rng = np.random.default_rng(seed)
     rows = draw_rows(n, seed) * 10.0 ** rng.choice([0, 0, 0, 2, 9], size=(n, 1))
-    weights = rng.choice([1.0, 0.5, 3.0, 2.25], size=n) if weighted else None
-    at = 1 + int(cut * (n - 2))
+    weights = rng.choice([1.0, 0.5, 3.0, 2.25] if weighted else [1.0], size=n)
+    at = rng.integers(1, n)
 
-    def sketch(part: slice, kernel: str = "auto") -> ss.Sketch:
-        return ss.sketch(
-            rows[part],
-            spec,
-            sample_weight=None if weights is None else weights[part],
-            kernel=kernel,
-        )
+    whole = ss.sketch(rows, spec, sample_weight=weights)
+    first = ss.sketch(rows[:at], spec, sample_weight=weights[:at])
+    second = ss.sketch(rows[at:], spec, sample_weight=weights[at:], kernel="reference")
 
-    whole, first, second = sketch(slice(n)), sketch(slice(at)), sketch(slice(at, n))
     assert first + second == whole
     assert whole - first == second
     assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
-    assert sketch(slice(n), "reference") == whole
 
 
 def test_far_rows_are_in_shells_with_their_squares_along_the_axes(spec):
+    """The variance within cells and shells, and of their means, add up to that of the rows."""
     rows = draw_rows(1000)
-    rows[:200] = rows[0] + 1e4 * np.random.default_rng(5).normal(size=(200, 1)) * np.ones(D)
+    rows[:200] += 1e4 * np.random.default_rng(5).normal(size=(200, 1))
     found = ss.sketch(rows, spec)
     sums = found.cells + found.outer + found.far
 
-    assert sums.weights.sum() == found.total_weight == 1000
-    x = (rows - spec.center_vector) / spec.scale_vector
-    total = np.square(x - x.mean(axis=0)).sum() / len(x)
     shares = sums.weights / 1000
+    assert shares.sum() == found.total_weight / 1000 == 1.0
+    total = ((rows - spec.center_vector) / spec.scale_vector).var(axis=0).sum()
     between = np.square(sums.means - shares @ sums.means).sum(axis=1)
     assert shares @ (between + sums.variances.sum(axis=1)) == pytest.approx(total, rel=1e-3)
 
@@ -142,18 +131,7 @@ def test_a_slice_is_small_and_integers_take_the_bytes_they_need(spec):
     assert payload <= 16 * spec.sketch_size + 4 * numbers + 400
 
 
-def test_damaged_bytes_are_refused(spec):
-    data = ss.sketch(draw_rows(300), spec).to_bytes()
-
-    for at in range(0, len(data), len(data) // 60):
-        broken = bytearray(data)
-        broken[at] ^= 0x40
-        with pytest.raises(SketchFormatError):
-            ss.Sketch.from_bytes(bytes(broken))
-
-
 def test_a_spec_that_makes_no_sense_is_refused(spec):
-    axes = Axes.of(np.eye(D)[:4])
     for change in (
         {"moments": "full"},
         {"scale": (1.0,) * D},
@@ -163,7 +141,7 @@ def test_a_spec_that_makes_no_sense_is_refused(spec):
             dataclasses.replace(spec, **change)
     with pytest.raises(SpecError, match="length 1"):
         Axes.of(2.0 * np.eye(D)[:4])
-    assert dataclasses.replace(spec, axes=axes).n_coordinates == 4
+    assert dataclasses.replace(spec, axes=Axes.of(np.eye(D)[:4])).n_coordinates == 4
 
 
 def test_waves_along_axes_alone_cannot_be_decoded(spec):
@@ -191,16 +169,15 @@ def test_directions_do_not_see_the_lengths_of_rows(d):
 def test_a_row_without_a_direction_is_refused_by_its_number_or_left_out():
     rows = draw_rows(500)
     rows[7], rows[8] = 0.0, 1e-200
-    with pytest.raises(InvalidRowsError, match="row 7 of array has no direction"):
-        ss.plan(rows, n_clusters=3, metric="cosine")
     spec = ss.plan(rows, n_clusters=3, metric="cosine", on_invalid="skip")
-    with pytest.raises(InvalidRowsError, match="row 7 of array has no direction"):
-        ss.sketch(rows, spec)
 
+    for call in (ss.plan, ss.sketch):
+        with pytest.raises(InvalidRowsError, match="row 7 of array has no direction"):
+            call(rows, n_clusters=3, metric="cosine")
     sketch = ss.sketch(rows, spec, on_invalid="skip")
+    others = ss.sketch(np.delete(rows, [7, 8], axis=0), spec)
 
     assert (sketch.count, sketch.n_invalid) == (498, 2)
-    others = ss.sketch(np.delete(rows, [7, 8], axis=0), spec)
     np.testing.assert_array_equal(sketch.z, others.z)
     np.testing.assert_array_equal(sketch.cells.sums, others.cells.sums)
 
