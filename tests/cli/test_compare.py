@@ -33,6 +33,12 @@ def test_facts_and_lines_tell_the_same_as_python(shifted, run):
     names = [cluster.name for cluster in found.decoding.profile.clusters]
     assert [c["name"] for c in facts["clusters"]] == names
     assert facts["sentence"] == text.splitlines()[0] == found.sentence
+    grown, shrunk = facts["clusters"]
+    assert found.sentence == (
+        f"The second has changed: '{names[0]}' grew from {100 * grown['share_first']:.0f} % to "
+        f"{100 * grown['share_second']:.0f} %; '{names[1]}' shrank from "
+        f"{100 * shrunk['share_first']:.0f} % to {100 * shrunk['share_second']:.0f} %."
+    )
     assert f"500 rows and 500 rows: distance {found.distance:.3g}, threshold " in text
     assert "is less than 1e-15, and 1 % of distances are beyond the threshold." in text
     assert "Next: sketchshift compare before.sketch after.sketch --plot drift.png" in text
