@@ -124,12 +124,15 @@ def test_a_declared_plan_is_written(folder, run):
     assert (spec.origin.kind, spec.columns, spec.scale) == ("declared", ("x", "y"), 2.0)
 
 
-def test_two_private_sketches_are_compared(released, run):
+def test_two_private_sketches_are_merged_and_compared(released, run):
     run(f"release people.sketch {PROMISE} -o again.sketch")
-    line = "compare people.private.sketch again.sketch -k 2"
+    both = "people.private.sketch again.sketch"
+    line = f"compare {both} -k 2"
 
+    merged = run.facts(f"merge {both} -o both.sketch")
     found, text = run.facts(line), run(line).stdout
 
+    assert merged["epsilon"] == pytest.approx(1.4405, abs=1e-3)  # of both ledgers
     assert found["bound"] is None
     assert 0.0 < found["threshold"] < 2.0
     assert [cluster["move"] for cluster in found["clusters"]] == [None, None]
@@ -143,10 +146,7 @@ def test_private_sketches_are_watched_with_what_they_promise_together(released, 
     line = f"compare {' '.join(files)} -k 2 --plot drift.png"
 
     facts, text = run.facts(line), run(line).stdout
-    run(f"merge {' '.join(files)} -o all.sketch")
-
-    together = ss.load("all.sketch")
-    assert together.ledger.epsilon == pytest.approx(facts["epsilon"])
+    together = sum(map(ss.privacy.load, files))
     assert facts["statement"] == together.statement
     assert f"Promise: {together.statement}." in text
     assert "3 slices by file, about " in text
