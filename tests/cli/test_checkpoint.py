@@ -113,13 +113,6 @@ def test_fifty_kills_at_random_moments_change_no_byte_and_leave_no_file_behind(d
     assert n_gone_on > 10  # else the kills came too early to mean much
 
 
-@pytest.mark.parametrize("name", ["points.csv", "out.sketch"])
-def test_a_checkpoint_that_is_also_read_or_written_is_refused(run, folder, name):
-    line = f"sketch points.csv -k 2 -o out.sketch --checkpoint {name}"
-
-    assert "Give it a name of its own" in run.error(line, status=2)
-
-
 def test_a_pass_that_failed_goes_on_when_the_fault_is_mended(run, folder):
     """The second file is the fault; the first is not read again, and the checkpoint goes."""
     whole = Path("part-2.parquet").read_bytes()

@@ -12,8 +12,6 @@ import pyarrow.parquet
 import pytest
 
 import sketchshift as ss
-from sketchshift import _pictures
-from sketchshift.view import figure
 
 QUICK = "--decoder sketch-and-shift:n_initializations=30,refine=true"
 
@@ -52,22 +50,17 @@ def test_files_and_facts_hold_the_floats_of_the_python_api(folder, run):
     assert written["columns"] == facts["columns"] == ["x", "y"]
     assert written["clusters"] == facts["clusters"]
     assert centroids(facts) == expected.centroids.tolist()
-    assert facts["residual_norm"] == expected.residual_norm
     assert (facts["outcome"], facts["sentence"]) == ("COMPLETE", expected.sentence)
     assert facts["trust"] is facts["cost"] is facts["cost_bound"] is None  # without cells
-    assert (facts["rows"], facts["seed"], facts["decoder"]["seed"]) == (180, week.spec.seed, 7)
+    assert (facts["seed"], facts["decoder"]["seed"]) == (week.spec.seed, 7)
 
 
 @pytest.mark.parametrize(
     ("text", "decoder"),
     [
         (
-            "sketch-and-shift:n_initializations=30,n_atoms=4,refine=true",
-            ss.SketchAndShift(n_initializations=30, n_atoms=4, refine=True),
-        ),
-        (
-            "sketch-and-shift:n_initializations=30,fitted_model=gaussian",
-            ss.SketchAndShift(n_initializations=30, fitted_model="gaussian"),
+            "sketch-and-shift:n_initializations=30,n_atoms=4,fitted_model=gaussian",
+            ss.SketchAndShift(n_initializations=30, n_atoms=4, fitted_model="gaussian"),
         ),
         ("cl-ompr:n_iterations=5", ss.ClOmpr(n_iterations=5)),
     ],
@@ -94,26 +87,12 @@ def test_several_sketches_are_merged_first(folder, run):
         assert facts["inputs"] == ["day1.sketch", "day2.sketch"]
 
 
-@pytest.mark.parametrize(
-    "spec", [{"bandwidth": (0.5, 2.0)}, {"center": (1.0, 2.0), "scale": (2.0, 3.0)}]
-)
-def test_sketches_of_every_kind_are_decoded(spec, folder, run):
-    sketch = save_cloud("other.sketch", **spec)
-
-    found = centroids(run.facts(f"cluster other.sketch -k 3 {QUICK}"))
-
-    assert found == decode(sketch).centroids.tolist()
-    # clusters of standard deviation 0.3 around these places
-    assert sorted(round(x) for x, _ in found) == [0, 4, 9]
-
-
 def test_the_table_names_the_columns_and_says_what_comes_next(folder, run):
     lines = run(f"cluster week.sketch -k 3 {QUICK}").stdout.splitlines()
 
-    week = ss.load("week.sketch")
-    expected = decode(week)
+    expected = decode(ss.load("week.sketch"))
     profile = expected.profile.lines()
-    assert lines[0] == f"3 clusters in 180 rows x 2 columns, decoded from {week.nbytes:,} bytes."
+    assert lines[0].startswith("3 clusters in 180 rows x 2 columns, decoded from ")
     assert lines[2 : 2 + len(profile)] == profile
     head, first = (line.split() for line in lines[-7:-5])
     assert head == ["cluster", "share", "x", "y"]
@@ -137,10 +116,8 @@ def test_the_picture_shows_any_number_of_columns(d, folder, run):
     save_cloud("cloud.sketch", d, bandwidth=d**0.5)
 
     for suffix, start in {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}.items():
-        assert (
-            f"Wrote c.{suffix}."
-            in run(f"cluster cloud.sketch -k 3 {QUICK} --plot c.{suffix}").stdout
-        )
+        said = run(f"cluster cloud.sketch -k 3 {QUICK} --plot c.{suffix}").stdout
+        assert f"Wrote c.{suffix}." in said
         assert Path(f"c.{suffix}").read_bytes().startswith(start)
 
 
@@ -158,14 +135,13 @@ def test_fewer_clusters_than_asked_for_are_a_warning_and_a_result(folder, run):
     assert [cluster["share"] for cluster in facts["clusters"]] == pytest.approx([0.75, 0.25])
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_table_with_two_columns_of_one_name_is_refused(suffix, folder, run):
+def test_a_table_with_two_columns_of_one_name_is_refused(folder, run):
     save_cloud("odd.sketch", columns=("share", "x"))
 
-    error = run.error(f"cluster odd.sketch -k 3 {QUICK} -o c.{suffix}", 2)
+    error = run.error(f"cluster odd.sketch -k 3 {QUICK} -o c.csv", 2)
     run(f"cluster odd.sketch -k 3 {QUICK} -o c.json")
 
-    assert f"has a column 'share', and 'c.{suffix}' would have two. Write a .json" in error
+    assert "has a column 'share', and 'c.csv' would have two. Write a .json" in error
 
 
 def test_without_matplotlib_a_picture_is_refused_before_decoding(folder, run, monkeypatch):
@@ -178,23 +154,12 @@ def test_without_matplotlib_a_picture_is_refused_before_decoding(folder, run, mo
 
 
 @pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
-@pytest.mark.parametrize(
-    ("flags", "options"),
-    [
-        ("", {}),
-        (
-            "--columns y --scale standard --seed 3",
-            {"columns": ["y"], "standardize": True, "seed": 3},
-        ),
-    ],
-)
-def test_data_is_planned_for_read_and_decoded_in_one_command(flags, options, run, folder):
-    facts = run.facts(f"cluster points.csv -k 3 {flags}")
+def test_data_is_planned_for_read_and_decoded_in_one_command(run, folder):
+    facts = run.facts("cluster points.csv -k 3 --columns y --scale standard --seed 3")
 
-    sketch = ss.sketch("points.csv", n_clusters=3, **options)
+    sketch = ss.sketch("points.csv", n_clusters=3, columns=["y"], standardize=True, seed=3)
     assert (facts["rows"], facts["decoder"]["name"]) == (sketch.count, "turnkey")
-    expected = ss.decode(sketch, 3, seed=options.get("seed", 0))
-    assert centroids(facts) == expected.centroids.tolist()
+    assert centroids(facts) == ss.decode(sketch, 3, seed=3).centroids.tolist()
 
 
 @pytest.fixture
@@ -243,23 +208,11 @@ def test_data_is_planned_with_cells_if_the_decoder_reads_them(flags, has_cells, 
     assert facts["fingerprint"] == ss.plan("three.csv", 3, cells=has_cells).fingerprint
 
 
-def test_k_is_chosen_and_the_curve_is_shown(run, three, monkeypatch):
-    drawn = []
-
-    def draw(*each, **more):
-        drawn.append(figure.decoding_figure(*each, **more))
-        return drawn[-1]
-
-    monkeypatch.setattr(_pictures, "added", lambda group: {"decoding": draw})
-    line = "cluster three.csv -k auto --max-clusters 8"
-
-    text = run(f"{line} --plot c.png").stdout
-    facts = run.facts(line)
+def test_k_is_chosen_and_the_curve_is_shown(run, three):
+    text = run("cluster three.csv -k auto --max-clusters 8 --plot c.png").stdout
+    curve = run.facts("cluster three.csv -k auto --max-clusters 8")["curve"]
 
     assert "Chose k = 3 of 1 to 8: fewer clusters would mix groups, more would cut" in text
     assert "not looked at" not in text
-    curve = facts["curve"]
-    assert curve["chosen"] == len(facts["clusters"]) == 3
-    assert curve["is_natural"]
-    assert (curve["explained"][0], curve["n_clusters"]) == (0.0, list(range(1, 9)))
-    assert any(ax.get_title().startswith("3 clusters") for ax in drawn[0].axes)
+    assert (curve["chosen"], curve["is_natural"]) == (3, True)
+    assert curve["n_clusters"] == [*range(1, 9)]

@@ -21,10 +21,8 @@ def test_a_plan_is_that_of_python_and_says_how_it_shares_the_numbers(folder, run
 
     spec = ss.plan("events.parquet", 3, columns=["x", "y"])
     J, m = spec.cells.n_cells, spec.sketch_size
-    assert plan_in("p.json") == spec
-    assert (facts["fingerprint"], facts["sketch_size"]) == (spec.fingerprint, m)
-    assert (facts["cells"]["rows_seen"], facts["cells"]["n_cells"]) == (200, J)
     share = 5 * J / (5 * J + 2 * m)
+    assert plan_in("p.json") == spec
     assert facts["cells"]["share_of_numbers"] == pytest.approx(share, abs=0.02)
     words = f"planned on 200 rows: {J} cells ({round(100 * share)} % of the numbers), {m} waves"
     assert f"It was {words}." in text
@@ -32,15 +30,14 @@ def test_a_plan_is_that_of_python_and_says_how_it_shares_the_numbers(folder, run
 
 
 def test_inspecting_tells_of_rows_far_out_and_of_partial_weights(folder, run):
-    X = np.random.default_rng(0).normal(size=(500, 2))
-    rows = np.vstack([X, [[300.0, 0.0], [0.0, -1e12]]])
-    sketch = ss.sketch(rows, ss.plan(X, 3), sample_weight=[1.0] * 501 + [0.5])
-    sketch.save("far.sketch")
+    spec = ss.load("points.sketch").spec
+    rows = [[0.0, 0.0], [300.0, 0.0], [0.0, -1e12]]
+    ss.sketch(rows, spec, sample_weight=[1.0, 1.0, 0.5]).save("far.sketch")
 
     text, where = run("inspect far.sketch").stdout, run.facts("inspect far.sketch")["where"]
 
-    assert where.pop("farthest") == pytest.approx(1e12 / sketch.spec.scale, rel=1e-3)
-    assert where == {"in_cells": 500.0, "outer": 1.0, "far": 0.5, "partial": 1}
+    assert where.pop("farthest") == pytest.approx(1e12 / spec.scale, rel=1e-3)
+    assert where == {"in_cells": 1.0, "outer": 1.0, "far": 0.5, "partial": 1}
     assert "1.5, of which waves miss 0.5; up to " in text
     assert "partial weights" in text
     assert run.facts("inspect week.sketch")["where"] is None

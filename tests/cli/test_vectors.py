@@ -56,9 +56,8 @@ def test_tensors_are_chosen_by_the_same_flag(run, rows):
     assert "Choose one with --columns" in run.error("sketch x.safetensors -k 3 -o x.sketch")
 
 
-@pytest.mark.parametrize("command", ["plan", "sketch", "cluster"])
-def test_vectors_beside_other_columns_are_refused_by_the_flag_to_pass(run, rows, command):
-    message = run.error(f"{command} texts.parquet -k 3 -o x.csv")
+def test_vectors_beside_other_columns_are_refused_by_the_flag_to_pass(run, rows):
+    message = run.error("sketch texts.parquet -k 3 -o x.sketch")
 
     assert "'embedding', beside 'id', 'day'" in message
     assert "--columns embedding, or numbers with --columns id" in message
