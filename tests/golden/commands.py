@@ -23,7 +23,7 @@ from sketchshift.features import Origin
 DROPPED = re.compile(
     "command|file|inputs?|output|source|state|merged|whole|subtracted|first|second|plot|python|data"
     "|.*bytes|.*seconds|rows_per_second|times_smaller|fingerprint|.*version|commits|positions"
-    "|decoder|seed|ledger|spent|statement|sentence|notes|tilt|landmarks|saturation|sketch"
+    "|decoder|seed|ledger|spent|statement|sentence|notes|landmarks|saturation|sketch"
 )
 """Facts that depend on the words of the command line, the time or the format, and sentences."""
 

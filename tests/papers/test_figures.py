@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -93,19 +95,19 @@ def test_the_deviations_are_written_down():
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
-    [("title = ", "lacks an entry, or has one too many: 'title'"), ("[quick]", "is not TOML")],
+    ("entry", "damaged", "message"),
+    [
+        ("title = ", "name = ", "fig0.toml lacks an entry, or has one too many: 'title'"),
+        ("[quick]", "[quick", "fig0.toml is not TOML"),
+        ("[[claims.checks]]", "cause = 'luck'", "0.1 has the cause 'luck'. Use one of 'data'"),
+    ],
 )
-def test_a_damaged_file_is_named(paper, damage, message):
+def test_a_damaged_file_is_named(paper, entry, damaged, message):
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
-    broken = text.replace(damage, "name = " if damage != "[quick]" else "[quick", 1)
-    (paper / "fig0.toml").write_text(broken, encoding="utf-8")
+    (paper / "fig0.toml").write_text(text.replace(entry, damaged, 1), encoding="utf-8")
 
-    with pytest.raises(DataError, match=f"fig0.toml {message}"):
+    with pytest.raises(DataError, match=re.escape(message)):
         load_figure("fig0", paper)
-
-
-def test_a_figure_that_is_not_there_is_named(paper):
     with pytest.raises(DataError, match=r"no figure 'fig99'.*There are: fig0"):
         load_figure("fig99", paper)
 

@@ -26,8 +26,6 @@ def draw(alpha: float, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """Rows of an elliptic law of scale 1: a Gaussian times the root of a positive stable number."""
     if alpha == 2.0:
         return np.sqrt(2.0) * rng.normal(size=(n, d))
-    if d == 1:
-        return levy_stable.rvs(alpha, 0, size=(n, 1), random_state=rng)
     scale = np.cos(np.pi * alpha / 4) ** (2 / alpha)
     mixing = levy_stable.rvs(alpha / 2, 1, scale=scale, size=(n, 1), random_state=rng)
     return np.sqrt(2.0 * mixing) * rng.normal(size=(n, d))
@@ -70,11 +68,10 @@ def test_the_parameters_of_an_exact_characteristic_function_are_found(d, alphas)
 
     found = _Fitter(dataclasses.replace(problem, z=zeta / np.sqrt(300)), 0).fit(3)
 
-    order = np.argsort(-found.weights)
-    np.testing.assert_allclose(found.weights[order], WEIGHTS, atol=1e-3)
-    np.testing.assert_allclose(found.locations[order], LOCATIONS[d], atol=1e-3)
-    np.testing.assert_allclose(found.scales[order], SCALES[d], atol=1e-3)
-    np.testing.assert_allclose(found.alphas[order], alphas, atol=1e-3)
+    expected = {"weights": WEIGHTS, "locations": LOCATIONS[d], "scales": SCALES[d]}
+    for name, values in (expected | {"alphas": alphas}).items():
+        ordered = getattr(found, name)[np.argsort(-found.weights)]
+        np.testing.assert_allclose(ordered, values, atol=1e-3)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.2, 1.5, 1.8, 2.0])
@@ -105,22 +102,6 @@ def test_three_laws_are_found_from_their_samples(d, alphas):
     np.testing.assert_allclose(found.scales, SCALES[d], rtol=0.06)
     np.testing.assert_allclose(found.alphas, alphas, atol=0.15)
     assert abs(found.alphas[0] - alphas[0]) < 0.06  # half of the rows are its
-
-
-def test_at_2_it_is_the_gaussian_mixture():
-    """Variances are 2 s^2: those that Gaussians fitted to the same sketch have."""
-    X = mixture_rows((2.0, 2.0, 2.0), 2, seed=1)
-    spec = plain_spec(X)
-
-    stable = decode_stable(ss.sketch(X, spec), 3)
-    gaussian = ss.CompressiveGaussianMixture(
-        3, covariance_type="diag", spec=spec, random_state=0
-    ).fit(X)
-
-    np.testing.assert_allclose(stable.alphas, 2.0, atol=0.05)
-    np.testing.assert_allclose(stable.weights, gaussian.weights_, atol=0.01)
-    np.testing.assert_allclose(stable.locations, gaussian.means_, atol=0.03)
-    np.testing.assert_allclose(2 * stable.scales**2, gaussian.covariances_, rtol=0.06)
 
 
 def test_the_characteristic_function_is_in_the_units_of_the_data():
@@ -155,22 +136,17 @@ def test_the_same_seed_gives_the_same_bytes_and_a_domain_is_kept_to():
     assert inside.locations[0, 0] >= 2.0
 
 
-def test_directions_and_rows_out_of_reach_are_refused():
+def test_directions_rows_out_of_reach_and_half_a_component_are_refused():
     X = np.random.default_rng(0).normal(size=(300, 2)) + 5
     directions = ss.sketch(X, ss.SketchSpec(2, 50, 1.0, metric="cosine"))
-    spec = ss.plan(X, 3, seed=0)
-    beyond = ss.sketch(np.vstack([X, [[1e30, 1e30]]]), spec)
+    beyond = ss.sketch(np.vstack([X, [[1e30, 1e30]]]), ss.plan(X, 3, seed=0))
 
     with pytest.raises(DataError, match="directions"):
         decode_stable(directions)
     with pytest.raises(DataError, match="out of its reach"):
         decode_stable(beyond)
-
-
-@pytest.mark.parametrize("k", [0, 1.5, "2"])
-def test_wrong_numbers_of_components_are_refused(k):
     with pytest.raises(SpecError, match="'n_clusters' parameter of decode_stable"):
-        decode_stable(ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0)), k)
+        decode_stable(directions, 1.5)
 
 
 def test_the_page_on_heavy_tails_shows_code_that_runs():
