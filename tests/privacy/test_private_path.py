@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.features import Origin
+from sketchshift.features import Cells, Origin
 
 CENTER = np.array([5.0, -1.0, 0.3])
 BAD = [[np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [0.0, -np.inf, np.nan], [1e308, 1e308, 0.0]]
@@ -45,11 +45,18 @@ def test_rows_that_are_not_numbers_are_dropped_and_not_counted(X, public_spec):
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(*[st.floats(allow_nan=True)] * 3), min_size=1, max_size=5))
-def test_no_row_raises_and_each_adds_the_same_wherever_it_stands(rows):
-    spec = ss.SketchSpec(3, 20, 0.5, origin=Origin("declared", 5.0))
+@given(
+    st.lists(st.tuples(*[st.floats(allow_nan=True)] * 3), min_size=1, max_size=5),
+    st.sampled_from([None, Cells.of([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -2.0]])]),
+)
+def test_no_row_raises_and_each_adds_the_same_wherever_it_stands(rows, cells):
+    spec = ss.SketchSpec(3, 20, 0.5, origin=Origin("declared", 5.0), cells=cells)
+    whole = ss.sketch(np.array(rows), spec)
+    first, *rest = (ss.sketch(np.array([row]), spec) for row in rows)
 
-    assert ss.sketch(np.array(rows), spec) == sum(ss.sketch(np.array([row]), spec) for row in rows)
+    assert sum(rest, first) == whole
+    assert whole - first == sum(rest, first - first)
+    assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
 
 
 def test_an_unsound_origin_is_refused(public_spec):
