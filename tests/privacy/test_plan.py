@@ -74,9 +74,7 @@ def test_a_plan_that_cannot_be_made_costs_nothing(X, tmp_path):
     good = {"rows": X, "n_clusters": 4, "center": [30.0] * 3, "epsilon": 0.6}
 
     for changes, error in (
-        ({"n_clusters": 0}, ss.errors.SpecError),
         ({"sketch_size": 0}, ss.errors.SpecError),
-        ({"seed": -1}, ss.errors.SpecError),
         ({"center": [0.0, 0.0]}, ss.errors.DataError),
         ({"rows": path}, ss.errors.DataError),
         ({"rows": iter([X])}, ss.errors.DataError),
@@ -117,11 +115,3 @@ def test_a_declared_plan_says_what_was_declared_with_a_ball_within_reach():
     assert (spec.origin.kind, spec.origin.radius) == ("declared", 20.0)
     assert huge.origin.radius < huge.reach
     ss.Sketcher(huge)
-
-
-def test_a_public_plan_is_the_turnkey_plan_with_more_waves(X):
-    spec, turnkey = (plan(X[:1000], 8) for plan in (ss.privacy.plan_public, ss.plan))
-
-    for name in ("center", "scale", "bandwidth"):
-        assert getattr(spec, name) == getattr(turnkey, name)
-    assert (spec.origin.kind, spec.sketch_size) == ("public", 240)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.features import Origin
+from sketchshift.features import Cells, Origin
 
 CENTER = np.array([5.0, -1.0, 0.3])
 BAD = [[np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [0.0, -np.inf, np.nan], [1e308, 1e308, 0.0]]
@@ -38,18 +38,27 @@ def test_rows_outside_are_moved_to_the_border(public_spec):
 
 
 def test_rows_that_are_not_numbers_are_dropped_and_not_counted(X, public_spec):
-    found = ss.sketch(np.vstack([X, BAD]), public_spec)
+    rows = np.vstack([X, BAD])
+    found = ss.sketch(rows, public_spec)
 
     assert found == ss.sketch(X, public_spec)
+    assert ss.sketch_by(rows, np.arange(len(rows)) % 2, public_spec).merge() == found
     assert found.n_invalid == ss.sketch(np.array(BAD), public_spec).count == 0
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(*[st.floats(allow_nan=True)] * 3), min_size=1, max_size=5))
-def test_no_row_raises_and_each_adds_the_same_wherever_it_stands(rows):
-    spec = ss.SketchSpec(3, 20, 0.5, origin=Origin("declared", 5.0))
+@given(
+    st.lists(st.tuples(*[st.floats(allow_nan=True)] * 3), min_size=1, max_size=5),
+    st.sampled_from([None, Cells.of([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -2.0]])]),
+)
+def test_no_row_raises_and_each_adds_the_same_wherever_it_stands(rows, cells):
+    spec = ss.SketchSpec(3, 20, 0.5, origin=Origin("declared", 5.0), cells=cells)
+    whole = ss.sketch(np.array(rows), spec)
+    first, *rest = (ss.sketch(np.array([row]), spec) for row in rows)
 
-    assert ss.sketch(np.array(rows), spec) == sum(ss.sketch(np.array([row]), spec) for row in rows)
+    assert sum(rest, first) == whole
+    assert whole - first == sum(rest, first - first)
+    assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
 
 
 def test_an_unsound_origin_is_refused(public_spec):

@@ -12,13 +12,19 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.features import Cells
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch.file import PRIVATE_MAGIC, pack, unpack
 
 
 @pytest.fixture
-def private(raw, release) -> PrivateSketch:
-    return release(raw)
+def with_cells(public_spec) -> ss.SketchSpec:
+    return replace(public_spec, cells=Cells.of(np.eye(3)))
+
+
+@pytest.fixture
+def private(X, with_cells, release) -> PrivateSketch:
+    return release(ss.sketch(X, with_cells))
 
 
 def altered(private: PrivateSketch, payload: bytes | None = None, **changes) -> bytes:
@@ -46,23 +52,26 @@ def test_each_reader_names_the_other(private, raw):
         PrivateSketch.from_bytes(raw.to_bytes())
 
 
-def test_an_unsound_header_is_refused(private):
-    plain = json.loads(replace(private.spec, origin=None).to_json())
-    for changes, words in (
-        ({"scale": 2.0**-21}, "must be positive numbers in range"),
-        ({"scale": 2.0**101}, "must be positive numbers in range"),
-        ({"scale": 1}, "must hold exactly"),
-        ({"count_factor": 2**62}, "must be positive numbers in range"),
-        ({"count_factor": 0}, "must be positive"),
-        ({"cell_factor": 2}, "must be positive"),
-        ({"ledger": {}}, "no usable ledger"),
-        ({"spec": {}}, "no usable spec"),
-        ({"spec": plain}, "that has an origin"),
-        ({"fingerprint": "x"}, "32 hexadecimal digits"),
-        ({"rows": 3}, "must hold exactly"),
+def test_an_unsound_header_is_refused(private, raw, release):
+    waves = release(raw)
+    plain = json.loads(replace(raw.spec, origin=None).to_json())
+    for sketch, changes, words in (
+        (private, {"scale": 2.0**-21}, "must be positive numbers in range"),
+        (private, {"scale": 2.0**101}, "must be positive numbers in range"),
+        (private, {"scale": 1}, "must hold exactly"),
+        (private, {"count_factor": 2**62}, "must be positive numbers in range"),
+        (private, {"count_factor": 0}, "must be positive"),
+        (private, {"cell_factor": 2**62}, "must be positive"),
+        (private, {"cell_factor": 0}, "must be positive"),
+        (waves, {"cell_factor": 2}, "must be positive"),
+        (private, {"ledger": {}}, "no usable ledger"),
+        (private, {"spec": {}}, "no usable spec"),
+        (waves, {"spec": plain}, "that has an origin"),
+        (private, {"fingerprint": "x"}, "32 hexadecimal digits"),
+        (private, {"rows": 3}, "must hold exactly"),
     ):
         with pytest.raises(ss.errors.SketchFormatError, match=words):
-            PrivateSketch.from_bytes(altered(private, **changes))
+            PrivateSketch.from_bytes(altered(sketch, **changes))
 
 
 def test_integers_that_no_release_has_are_refused(private):
@@ -77,14 +86,16 @@ def test_integers_that_no_release_has_are_refused(private):
         PrivateSketch.from_bytes(altered(private, numbers[1:].tobytes()))
 
 
-def test_sums_and_differences_have_the_noise_and_cost_of_both(X, public_spec, release):
-    a, b = (release(ss.sketch(rows, public_spec)) for rows in (X[:400], X[400:]))
+def test_sums_and_differences_have_the_noise_and_cost_of_both_and_travel(X, with_cells, release):
+    a, b = (release(ss.sketch(rows, with_cells)) for rows in (X[:400], X[400:]))
     one, other = a._totals, b._totals
 
     for found, sign in ((sum([a, b]), 1), (a - b, -1)):
         np.testing.assert_array_equal(found._totals.vector, one.vector + sign * other.vector)
+        np.testing.assert_allclose(found.cells.sums, a.cells.sums + sign * b.cells.sums)
         assert found._totals.scale == math.hypot(one.scale, other.scale)
         assert found.ledger == a.ledger + b.ledger
+        assert PrivateSketch.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
     assert a.merge(b, disjoint=True).ledger == a.ledger.beside(b.ledger)
 
 
@@ -94,6 +105,8 @@ def test_a_prefix_is_free(private):
     assert (part.ledger, part.noise_std) == (private.ledger, private.noise_std)
     assert part.fingerprint == private.spec.prefix(20).fingerprint
     np.testing.assert_allclose(part.z * math.sqrt(20), private.z[:20] * math.sqrt(50))
+    np.testing.assert_array_equal(part.cells.sums, private.cells.sums)
+    assert PrivateSketch.from_bytes(part.to_bytes()).to_bytes() == part.to_bytes()
 
 
 def test_what_does_not_add_up_is_refused(private, raw, X, public_spec, release):
@@ -127,8 +140,9 @@ def test_noise_can_leave_no_rows(public_spec, release, no_noise):
         ss.decode(empty, 2)
 
 
-def test_numbers_that_no_cluster_explains_are_not_decoded(private):
+def test_numbers_that_no_cluster_explains_are_not_decoded(raw, release):
     """Waves of zero are those of no rows, whatever the number of rows says."""
+    private = release(raw)
     private._totals.waves[:] = 0
     silent = replace(private, _totals=replace(private._totals, scale=1.0))
 

@@ -10,24 +10,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sketchshift.privacy.mechanism import epsilon_of, rho_of
+from sketchshift.privacy.mechanism import Budget, epsilon_of, rho_of
 
 RHOS = st.floats(1e-8, 50.0)
 DELTAS = st.floats(1e-12, 1e-3)
 
 
-def opendp_epsilon(rho: float, delta: float) -> float:
-    """That of a Gaussian of sensitivity 1 whose rho it is."""
+def opendp_epsilon(scale: float, sensitivity: float, delta: float) -> float:
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    gaussian = dp.m.make_gaussian(*space, math.sqrt(0.5 / rho))
-    return dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(delta)
+    gaussian = dp.m.make_gaussian(*space, scale)
+    return dp.c.make_zCDP_to_approxDP(gaussian).map(sensitivity).epsilon(delta)
 
 
 @settings(deadline=None, max_examples=50)
 @given(RHOS, DELTAS)
 def test_epsilon_is_that_of_opendp(rho, delta):
-    assert epsilon_of(rho, delta) == pytest.approx(opendp_epsilon(rho, delta), rel=1e-6, abs=1e-9)
+    expected = opendp_epsilon(math.sqrt(0.5 / rho), 1.0, delta)
+    assert epsilon_of(rho, delta) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-8), (1.0, 1e-6), (8.0, 1e-10)])
+def test_the_scale_is_the_least_for_which_opendp_agrees_with_the_epsilon(epsilon, delta):
+    """To one part in a million."""
+    scale = Budget(epsilon, delta).look(1000, "release").charge.scale
+
+    low, high = (opendp_epsilon(scale * less, 1000.0, delta) for less in (1.0, 1.0 - 1e-6))
+    assert low <= epsilon < high
 
 
 @settings(deadline=None, max_examples=50)
