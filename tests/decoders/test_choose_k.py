@@ -13,8 +13,6 @@ from sketchshift.decoders.choose_k import ChoiceOfK, _Misfit, most_clusters
 from sketchshift.decoders.problem import Problem
 from sketchshift.errors import SpecError
 
-POINTS = np.array([(3.0, -1.0), (-2.0, 0.5), (0.5, 4.0)])
-
 
 def mixture(k: int, d: int, n: int = 6_000, apart: float = 3.0) -> np.ndarray:
     rng = np.random.default_rng((k, d))
@@ -33,19 +31,6 @@ def test_the_number_of_gaussians_is_found(k, d, n):
     assert (curve.chosen, curve.is_natural, curve.criterion) == (k, True, "misfit")
     assert decoding.centroids.shape == (k, d)
     assert decoding.outcome is ss.decoders.Outcome.COMPLETE
-
-
-@pytest.mark.parametrize("counts", [(50,), (1, 1, 1), (500, 300, 200)])
-def test_a_few_distinct_points_are_so_many_clusters(counts):
-    points = POINTS[: len(counts)]
-    sketch = ss.sketch(np.repeat(points, counts, axis=0), ss.SketchSpec(2, 200, 1.0))
-
-    decoding = ss.decode(sketch, n_clusters="auto", max_clusters=10)
-
-    found = decoding.centroids[ss.metrics.match_centroids(points, decoding.centroids)]
-    np.testing.assert_allclose(found, points, atol=1e-3)
-    assert decoding.curve.criterion == "distinct points"
-    assert decoding.curve.n_clusters.tolist() == [1, 2, 3][: len(counts)]
 
 
 def test_the_curve_has_every_number_up_to_the_largest():
@@ -126,22 +111,6 @@ def test_the_clusters_are_those_of_the_fit_for_the_largest_number():
 
     np.testing.assert_array_equal(auto.centroids, chosen.centroids)
     assert chosen.curve is None
-
-
-@pytest.mark.parametrize(
-    ("d", "m", "bandwidth"), [(2, 1, 0.3), (2, 100, 3e-4), (2, 100, 300.0), (70, 1400, 3.0)]
-)
-def test_every_kind_of_spec_has_a_curve(d, m, bandwidth):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, d)) * 0.1 + rng.integers(0, 2, size=(300, 1))
-
-    sketch = ss.sketch(X, ss.SketchSpec(d, m, bandwidth))
-    decoding = ss.decode(sketch, n_clusters="auto", max_clusters=4)
-
-    assert np.isfinite(decoding.curve.score).all()
-    assert decoding.curve.n_clusters[-1] <= 4
-    assert len(decoding.centroids) == decoding.curve.chosen
-    assert decoding.curve.chosen == 2 or d == 2
 
 
 def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_their_law():

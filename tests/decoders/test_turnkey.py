@@ -67,18 +67,20 @@ def test_no_number_of_clusters_is_an_error():
         ss.decoders.decode_range(ss.sketch(CLOUDS, n_clusters=3), [])
 
 
-@pytest.mark.parametrize("k", [2, 3, 7])
-def test_rows_with_fewer_distinct_values_than_clusters_give_these_values(k):
-    values = np.array([[0.0, 0.0], [1.0, 1.0], [5.0, 2.0]])
-    X = np.repeat(values, [100, 50, 25], axis=0)
+@pytest.mark.parametrize("n", [1, 3])
+def test_rows_with_fewer_distinct_values_than_clusters_give_these_values(n):
+    values, counts = np.array([[0.0, 0.0], [1.0, 1.0], [5.0, 2.0]]), np.array([100, 50, 25])
+    X = np.repeat(values, counts, axis=0)
 
-    decoding = ss.decode(ss.sketch(X, n_clusters=7), k)
-
-    assert decoding.centroids.shape == (min(3, k), 2)
-    assert decoding.outcome.name == ("COMPLETE" if k <= 3 else "EMPTY_RESIDUAL")
-    if k > 3:
-        np.testing.assert_allclose(decoding.centroids, values, atol=1e-4)
-        np.testing.assert_allclose(decoding.weights, np.array([4, 2, 1]) / 7, atol=1e-4)
+    for spec in (ss.plan(X, 7), ss.SketchSpec(2, 200, 1.0)):
+        sketch = ss.sketch(X[: counts[:n].sum()], spec)
+        for k, outcome in ((7, "EMPTY_RESIDUAL"), ("auto", "COMPLETE")):
+            decoding = ss.decode(sketch, k)
+            np.testing.assert_allclose(decoding.centroids, values[:n], atol=1e-4)
+            np.testing.assert_allclose(decoding.weights, counts[:n] / sketch.count, atol=1e-4)
+            assert decoding.outcome.name == outcome
+        assert decoding.curve.criterion == "distinct points"
+        assert decoding.curve.n_clusters.tolist() == [1, 2, 3][:n]
 
 
 @pytest.mark.parametrize(
