@@ -46,7 +46,7 @@ def test_corners_that_make_no_box_are_refused(lower, upper, message):
         Box(lower, upper)
 
 
-def test_samples_are_uniform_and_their_first_ones_do_not_depend_on_how_many():
+def test_samples_are_uniform():
     """Kolmogorov-Smirnov on each axis: below 1e-3 for one seed in 330."""
     box = Box([-1, 0, 5], [1, 10, 5.5])
 
@@ -55,8 +55,6 @@ def test_samples_are_uniform_and_their_first_ones_do_not_depend_on_how_many():
     for column in ((C - box.lower) / (box.upper - box.lower)).T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
     assert np.abs(np.corrcoef(C.T) - np.eye(3)).max() < 5 / np.sqrt(20_000)
-    np.testing.assert_array_equal(box.sample(100, seed=3), C[:100])
-    assert (box.sample(100, seed=4) != C[:100]).all()
 
 
 @pytest.mark.parametrize(
@@ -109,6 +107,7 @@ def test_starts_stay_in_the_box_and_nest(X, spec):
         assert box.contains(C).all()
         np.testing.assert_array_equal(draw_starts(s, 50, 7, box=box, kind=kind), C[:50])
     np.testing.assert_array_equal(C, box.sample(200, 7))
+    assert (box.sample(200, 8) != C).all()
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
-from sketchshift.decoders import gaussians
 
 MIDDLES = [[0.0, 0.0], [6.0, 0.0], [0.0, 8.0], [9.0, 9.0]]
 CLOUDS = np.repeat(MIDDLES, [400, 300, 200, 100], axis=0) + np.random.default_rng(0).normal(
@@ -38,17 +36,6 @@ def test_clusters_have_the_mean_and_the_covariance_of_the_rows():
     rests = d.centroids - d.weights @ d.centroids
     total = np.einsum("k,kij->ij", d.weights, d.covariances) + (rests.T * d.weights) @ rests
     np.testing.assert_allclose(total, np.cov(CLOUDS.T, bias=True), rtol=1e-6)
-
-
-def test_the_same_bytes_with_any_number_of_threads(monkeypatch):
-    sketch = ss.sketch(CLOUDS, n_clusters=4)
-    found = []
-    for n_threads in (1, 5):
-        monkeypatch.setattr(gaussians, "processors", lambda n=n_threads: n)
-        with threadpool_limits(n_threads):
-            found.append(ss.decode(sketch, 4, seed=3).centroids.tobytes())
-
-    assert found[0] == found[1]
 
 
 def test_several_numbers_of_clusters_come_from_one_fit():
