@@ -1,51 +1,40 @@
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 
 import sketchshift as ss
-from sketchshift.decoders.objective import Box
+from sketchshift.decoders import Box
 from sketchshift.metrics import lloyd, mse, rse
 
 
-class Figure1:
-    """The paper's first experiment: three well-separated clusters in the square [-1, 1]^2."""
-
-    centres = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])
-    domain = Box([-1, -1], [1, 1])
-
-    def __init__(self) -> None:
-        rng = np.random.default_rng(0)
-        labels = rng.integers(0, 3, 100_000)
-        self.X = self.centres[labels] + 0.05 * rng.normal(size=(100_000, 2))
-        self.reference = mse(self.X, lloyd(self.X, 3))
-
-    def sketch(self, m: int, bandwidth: float, realization: int = 0) -> ss.Sketch:
-        """One realization of the sketching operator, applied once."""
-        return _sketch(m, bandwidth, realization)
-
-    def mean_rse(self, decoder, m, bandwidth, n_realizations):
-        """RSE of a decoder, averaged over realizations of the sketching operator."""
-        decodings = (
-            decoder(self.sketch(m, bandwidth, realization), 3, domain=self.domain)
-            for realization in range(n_realizations)
-        )
-        return np.mean([rse(self.X, found.centroids, self.reference) for found in decodings])
-
-
-_figure1 = lru_cache(maxsize=1)(Figure1)
-
-
-@lru_cache(maxsize=128)
-def _sketch(m: int, bandwidth: float, realization: int) -> ss.Sketch:
-    return ss.sketch(_figure1().X, ss.SketchSpec(2, m, bandwidth, seed=realization))
-
-
 @pytest.fixture(scope="session")
-def figure1() -> Figure1:
-    return _figure1()
+def figure1():
+    """The paper's first experiment: three well-separated clusters in the square [-1, 1]^2."""
+    rng, domain = np.random.default_rng(0), Box([-1, -1], [1, 1])
+    centres = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])
+    X = centres[rng.integers(0, 3, 100_000)] + 0.05 * rng.normal(size=(100_000, 2))
+    reference = mse(X, lloyd(X, 3))
+
+    @cache
+    def sketch(m, bandwidth, realization=0):
+        """One realization of the sketching operator, applied once."""
+        return ss.sketch(X, ss.SketchSpec(2, m, bandwidth, seed=realization))
+
+    def mean_rse(decoder, m, bandwidth, n_realizations):
+        """RSE of a decoder, averaged over realizations of the sketching operator."""
+        errors = []
+        for realization in range(n_realizations):
+            found = decoder(sketch(m, bandwidth, realization), 3, domain=domain)
+            errors.append(rse(X, found.centroids, reference))
+        return np.mean(errors)
+
+    return SimpleNamespace(domain=domain, sketch=sketch, mean_rse=mean_rse)
 
 
 @pytest.fixture(scope="session")
@@ -57,3 +46,25 @@ def central_differences():
         return np.stack([(g(C + step) - g(C - step)) / (2 * h) for step in steps], axis=-1)
 
     return derivatives
+
+
+@pytest.fixture(scope="session")
+def wine() -> pd.DataFrame:
+    return load_wine(as_frame=True).data
+
+
+@pytest.fixture(scope="session")
+def of_wine(wine) -> ss.Decoding:
+    return ss.decode(ss.sketch(wine, n_clusters=3, standardize=True), 3)
+
+
+@pytest.fixture(scope="session")
+def made():
+    """A decoding of centroids alone, of equal weights."""
+
+    def make(centroids):
+        k = len(centroids)
+        weights = np.full(k, 1.0) / max(k, 1)
+        return ss.Decoding(centroids, weights, None, 0.0, ss.decoders.Outcome.COMPLETE, ())
+
+    return make

@@ -58,14 +58,3 @@ def test_the_published_algorithm_finds_separated_clusters():
     found = ss.SketchAndShift(n_initializations=200, **PUBLISHED)(sketch_of(), 3, domain=SQUARE)
 
     assert distance(found.centroids, MEANS) < 0.02
-
-
-def test_cl_ompr_without_its_joint_descent_is_worse_at_wide_bandwidths():
-    """Figure 1 at bandwidth 0.5: what the paper shows, and what step 5 makes of it."""
-    z = sketch_of(bandwidth=0.5)
-    whole = ss.ClOmpr(repairs=False)(z, 3, domain=SQUARE)
-    without = ss.ClOmpr(repairs=False, fine_tuning=False)(z, 3, domain=SQUARE)
-
-    assert distance(whole.centroids, MEANS) < 0.02
-    assert distance(without.centroids, MEANS) > 0.05
-    assert len(whole.trace) == len(without.trace) == 6

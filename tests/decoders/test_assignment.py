@@ -3,64 +3,52 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_wine
 
 import sketchshift as ss
 from sketchshift.metrics import nearest_two
 
 
-@pytest.fixture(scope="module")
-def wine() -> pd.DataFrame:
-    return load_wine(as_frame=True).data
-
-
-@pytest.fixture(scope="module")
-def decoding(wine) -> ss.Decoding:
-    return ss.decode(ss.sketch(wine, n_clusters=3, standardize=True), 3)
-
-
-def test_rows_belong_to_the_nearest_centroid_of_standardised_columns(wine, decoding):
-    distances = cdist(wine / decoding.column_scale, decoding.centroids / decoding.column_scale)
-    found = decoding.assign(wine)
+def test_rows_belong_to_the_nearest_centroid_of_standardised_columns(wine, of_wine):
+    distances = cdist(wine / of_wine.column_scale, of_wine.centroids / of_wine.column_scale)
+    found = of_wine.assign(wine)
     order, (nearest, other, _) = np.argsort(distances, axis=1), np.sort(distances, axis=1).T
 
     np.testing.assert_array_equal(np.transpose([found.labels, found.second]), order[:, :2])
     np.testing.assert_allclose(found.distances, nearest)
     np.testing.assert_allclose(found.confidence, 1.0 - nearest / other, atol=1e-12)
-    np.testing.assert_array_equal(decoding.predict(wine), found.labels)
+    np.testing.assert_array_equal(of_wine.predict(wine), found.labels)
     shares = np.bincount(found.labels) / len(wine)
-    np.testing.assert_allclose(shares, decoding.weights, atol=0.02)
+    np.testing.assert_allclose(shares, of_wine.weights, atol=0.02)
 
 
-def test_a_decoding_is_assigned_by_its_scales_and_bare_centroids_are_not(wine, decoding):
-    np.testing.assert_array_equal(ss.metrics.assign(wine, decoding), decoding.predict(wine))
-    bare = ss.metrics.assign(wine.to_numpy(), decoding.centroids)
-    np.testing.assert_array_equal(bare, cdist(wine, decoding.centroids).argmin(axis=1))
-    assert np.mean(bare == decoding.predict(wine)) < 0.8
+def test_a_decoding_is_assigned_by_its_scales_and_bare_centroids_are_not(wine, of_wine):
+    np.testing.assert_array_equal(ss.metrics.assign(wine, of_wine), of_wine.predict(wine))
+    bare = ss.metrics.assign(wine.to_numpy(), of_wine.centroids)
+    np.testing.assert_array_equal(bare, cdist(wine, of_wine.centroids).argmin(axis=1))
+    assert np.mean(bare == of_wine.predict(wine)) < 0.8
 
 
-def test_rows_are_read_by_name_from_frames_and_files_in_any_order(wine, decoding, tmp_path):
+def test_rows_are_read_by_name_from_frames_and_files_in_any_order(wine, of_wine, tmp_path):
     other = wine[wine.columns[::-1]].assign(note="text")
     other.to_csv(tmp_path / "wine.csv", index=False)
 
     for data in (other, wine.to_numpy(), tmp_path / "wine.csv"):
-        np.testing.assert_array_equal(decoding.predict(data), decoding.predict(wine))
+        np.testing.assert_array_equal(of_wine.predict(data), of_wine.predict(wine))
 
 
-def test_rows_with_missing_values_belong_to_no_cluster(wine, decoding):
+def test_rows_with_missing_values_belong_to_no_cluster(wine, of_wine):
     holed, holes = wine.copy(), [3, 7]
     holed.iloc[3, 2], holed.iloc[7, 0] = np.nan, np.inf
-    found = decoding.assign(holed)
+    found = of_wine.assign(holed)
 
     assert found.labels[holes].tolist() == found.second[holes].tolist() == [-1, -1]
     assert np.isnan(found.distances[holes]).all()
     assert found.confidence[holes].tolist() == [0.0, 0.0]
-    others = np.delete(decoding.predict(wine), holes)
+    others = np.delete(of_wine.predict(wine), holes)
     np.testing.assert_array_equal(np.delete(found.labels, holes), others)
-    assert len(decoding.predict(wine[:0])) == 0
+    assert len(of_wine.predict(wine[:0])) == 0
 
 
 def test_one_cluster_is_certain_and_equal_ones_are_not():
@@ -70,10 +58,10 @@ def test_one_cluster_is_certain_and_equal_ones_are_not():
     assert (equal.labels.tolist(), equal.confidence.tolist()) == ([0], [0.0])
 
 
-def test_other_columns_and_no_clusters_are_refused_in_words(decoding):
+def test_other_columns_and_no_clusters_are_refused_in_words(of_wine, made):
     none = made(np.empty((0, 2)))
     for given, message in (
-        (decoding, "13"),
+        (of_wine, "13"),
         (made(np.zeros((1, 2))), "the data has 3 columns, and the clusters have 2"),
         (none, "no clusters to assign rows to"),
     ):
@@ -82,14 +70,8 @@ def test_other_columns_and_no_clusters_are_refused_in_words(decoding):
     assert (none.profile.lines(), none.to_arrow().num_rows) == ([], 0)
 
 
-def test_a_decoding_draws_itself_where_it_knows_its_sketch(decoding):
+def test_a_decoding_draws_itself_where_it_knows_its_sketch(of_wine, made):
     pytest.importorskip("matplotlib")
-    assert decoding.plot().axes
+    assert of_wine.plot().axes
     with pytest.raises(ss.errors.DataError, match="decoding_figure"):
         made(np.zeros((1, 2))).plot()
-
-
-def made(centroids) -> ss.Decoding:
-    k = len(centroids)
-    done = ss.decoders.Outcome.COMPLETE
-    return ss.Decoding(centroids, np.full(k, 1.0) / max(k, 1), None, 0.0, done, ())

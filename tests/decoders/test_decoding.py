@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from sketchshift.decoders import ClOmpr, SketchAndShift
+import sketchshift as ss
+from sketchshift.decoders import ClOmpr, SketchAndShift, gaussians
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.paper.refine import refine
 from sketchshift.decoders.problem import Problem
@@ -42,12 +43,14 @@ def test_the_joint_descent_never_raises_the_residual(figure1, is_gaussian):
             assert np.linalg.eigvalsh(refined.covariances).min() >= -1e-12
 
 
-@pytest.mark.parametrize("decoder", [SketchAndShift(n_initializations=200, refine=True), ClOmpr()])
-def test_the_number_of_threads_does_not_change_a_byte(figure1, decoder):
+@pytest.mark.parametrize("name", ["sketch-and-shift", "cl-ompr", "turnkey"])
+def test_the_number_of_threads_does_not_change_a_byte(figure1, name, monkeypatch):
+    decoder = ss.SketchAndShift(refine=True) if name == "sketch-and-shift" else name
     outputs = set()
-    for n_threads in (1, 2):
+    for n_threads in (1, 5):
+        monkeypatch.setattr(gaussians, "processors", lambda n=n_threads: n)
         with threadpool_limits(n_threads):
-            decoding = decoder(figure1.sketch(200, 0.2), 4, seed=5)
+            decoding = ss.decode(figure1.sketch(200, 0.2), 4, seed=5, decoder=decoder)
         outputs.add(decoding.centroids.tobytes() + decoding.weights.tobytes())
 
     assert len(outputs) == 1

@@ -30,20 +30,19 @@ def test_cl_ompr_fails_at_small_bandwidths(figure1, bandwidth, n_realizations):
     assert figure1.mean_rse(ClOmpr(), 1000, bandwidth, n_realizations) > 5
 
 
-def test_a_joint_descent_mends_large_bandwidths(figure1, n_realizations):
-    """Not in the paper: at bandwidth 0.5 Algorithm 2 alone fails (29), refined it is at 1.000."""
+@pytest.mark.parametrize("bandwidth", [0.03, 0.1, 0.3, 0.5])
+def test_a_joint_descent_mends_large_bandwidths_and_does_no_harm_to_small_ones(
+    figure1, bandwidth, n_realizations
+):
+    """Not in the paper: at bandwidth 0.5 Algorithm 2 alone fails (29), refined it is at 1.000.
+
+    Measured over ten realizations at smaller bandwidths: 1.000 to 1.006.
+    """
     refined = SketchAndShift(n_initializations=200, starts="uniform", refine=True)
+    is_large = bandwidth == 0.5
 
-    assert figure1.mean_rse(SHIFT, 1000, 0.5, n_realizations) > 5
-    assert figure1.mean_rse(refined, 1000, 0.5, n_realizations) <= 1.005
-
-
-@pytest.mark.parametrize("bandwidth", [0.03, 0.1, 0.3])
-def test_a_joint_descent_does_no_harm_to_small_ones(figure1, bandwidth, n_realizations):
-    """Measured over ten realizations: 1.000 to 1.006."""
-    refined = SketchAndShift(n_initializations=200, starts="uniform", refine=True)
-
-    assert figure1.mean_rse(refined, 1000, bandwidth, n_realizations) <= 1.02
+    assert figure1.mean_rse(refined, 1000, bandwidth, n_realizations) <= 1.02 - 0.015 * is_large
+    assert not is_large or figure1.mean_rse(SHIFT, 1000, bandwidth, n_realizations) > 5
 
 
 @pytest.mark.parametrize("reuse_starts", [False, True])

@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.decoders import ClOmpr, SketchAndShift
-from sketchshift.errors import SpecError
+from sketchshift.decoders.paper.climb import GradientAscent, SketchedMeanShift
 
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+WRONG = {
+    ss.SketchAndShift: [
         ({"n_atoms": 2}, "'n_atoms' parameter .* integer from 3 to"),
         ({"n_initializations": 0}, "'n_initializations' parameter of SketchAndShift"),
         ({"local_maximum": "newton"}, "one of 'sketched_mean_shift', 'plain_mean_shift', 'disc"),
@@ -22,24 +19,31 @@ from sketchshift.errors import SpecError
         ({"reuse_starts": None}, "'reuse_starts' parameter"),
         ({"threshold": "norm"}, "'threshold' parameter of SketchAndShift"),
         ({"repairs": 0}, "'repairs' parameter of SketchAndShift"),
-        *(
-            ({option: 0}, f"'{option}' parameter of ClOmpr")
-            for option in (
-                [
-                    "n_iterations",
-                    "n_initializations",
-                    "n_restarts",
-                    "starts",
-                    "repairs",
-                    "fine_tuning",
-                ]
-            )
-        ),
     ],
-)
-def test_wrong_options_are_refused(options, message):
-    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0))
-    decoder = ClOmpr if "ClOmpr" in message else SketchAndShift
+    ss.ClOmpr: [
+        ({option: 0}, f"'{option}' parameter of ClOmpr")
+        for option in (
+            "n_iterations",
+            "n_initializations",
+            "n_restarts",
+            "starts",
+            "repairs",
+            "fine_tuning",
+        )
+    ],
+    SketchedMeanShift: [({"step_size": 0}, "'step_size' parameter of SketchedMeanShift")],
+    GradientAscent: [
+        ({"step_size": 0}, "'step_size' parameter of GradientAscent"),
+        ({"max_iterations": 0}, "'max_iterations' parameter"),
+        ({"tolerance": -1}, "'tolerance' parameter"),
+    ],
+}
 
-    with pytest.raises(SpecError, match=message):
-        decoder(**options)(sketch, 3)
+
+@pytest.mark.parametrize("made", WRONG)
+def test_wrong_options_are_refused(made):
+    sketch = ss.sketch(np.zeros((5, 1)), ss.SketchSpec(1, 20, 1.0))
+
+    for options, message in WRONG[made]:
+        with pytest.raises(ss.errors.SpecError, match=message):
+            made(**options)(sketch, 3)

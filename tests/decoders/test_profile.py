@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import datasets
 
 import sketchshift as ss
 from sketchshift._text import meaningful
 from sketchshift.recipe import Category, Cycle, Frequency, Log, Recipe
 
 
-def test_profiles_agree_with_pandas_groupby_of_the_assigned_rows(wine, decoding):
+def test_profiles_agree_with_pandas_groupby_of_the_assigned_rows(wine, of_wine):
     """Shares within 3 % of all rows; means and spreads within 0.15 sd, half of them within 0.035.
 
     Rows are assigned to the nearest centroid; a profile knows no rows.
     """
-    profile, labels, unit = decoding.profile, decoding.predict(wine), wine.std(ddof=0)
+    profile, labels, unit = of_wine.profile, of_wine.predict(wine), wine.std(ddof=0)
     groups, table, scaled = wine.groupby(labels), profile.table, wine / unit
 
     told = np.array([(cluster.rows, cluster.spread) for cluster in profile.clusters])
@@ -33,17 +33,6 @@ def test_profiles_agree_with_pandas_groupby_of_the_assigned_rows(wine, decoding)
     variances = scaled.groupby(labels).var(ddof=0).mean(axis=1)
     np.testing.assert_allclose(told[:, 1], np.sqrt(variances), atol=0.03)
     np.testing.assert_allclose(table.correlations, wine.corr(), atol=1e-3)
-
-
-def test_a_cluster_is_told_by_the_columns_farthest_from_the_mean_of_all_rows(decoding):
-    profile = decoding.profile
-
-    for cluster, deviations in zip(profile.clusters, profile.table.deviations, strict=True):
-        order = np.argsort(-np.abs(deviations))[:3]
-        for trait, j in zip(cluster.traits, order, strict=True):
-            column, word = profile.table.columns[j], "high" if deviations[j] > 0 else "low"
-            assert trait.text == f"{column} {word}, {deviations[j]:+.1f} sd"
-            assert trait.label == f"{word} {column}"
     assert profile.clusters[1].name == "high proline, high flavanoids"
 
 
@@ -71,12 +60,13 @@ def told(
     return ss.Decoding(means, np.array(shares), covariances, 0.0, done, (), sketch=sketch).profile
 
 
-def test_words_change_at_the_stated_thresholds():
+def test_a_cluster_is_told_by_the_columns_farthest_from_the_mean_in_words_of_stated_bounds():
     columns = ("a", "b", "c", "d", "e")
     (cluster,) = told([[0.29, 0.31, -1.99, 2.01, -5.0]], [1.0], columns=columns).clusters
 
     assert cluster.name == "very low e, very high d"
     assert [t.label for t in cluster.traits] == ["very low e", "very high d", "low c"]
+    assert cluster.traits[2].text == "c low, -2.0 sd"
     near, _ = told([[0.29, -0.2], [9.0, 9.0]], [0.5, 0.5], columns=("a", "b")).clusters
     assert (near.name, near.traits) == ("near the average", ())
     (alone,) = told([[0.0, 0.1]], [1.0]).clusters
@@ -191,7 +181,6 @@ def test_columns_of_a_recipe_are_told_as_the_table_has_them():
         ("weekday", 5 / 7, "Saturday"),
         ("day_of_year", 60 / 366, "day 60"),
         ("month", 1.0, "December"),
-        ("month", 3 / 12, "March"),
     ],
 )
 def test_times_that_come_round_are_told_as_hours_days_and_months(unit, turn, words):
@@ -246,16 +235,13 @@ def test_lines_tell_rows_share_name_and_what_sets_a_cluster_apart():
     ]
 
 
-def test_a_decoding_without_a_sketch_is_told_from_its_clusters():
-    means, shares = np.array([[0.0], [10.0]]), np.array([0.5, 0.5])
-    made, bare = (
-        ss.Decoding(means, shares, covariances, 0.0, ss.decoders.Outcome.COMPLETE, ())
-        for covariances in (np.ones((2, 1, 1)), None)
-    )
+def test_a_decoding_without_a_sketch_is_told_from_its_clusters(made):
+    bare = made(np.array([[0.0], [10.0]]))
+    wide = replace(bare, covariances=np.ones((2, 1, 1)))
 
-    assert (made.std, bare.std) == (pytest.approx(np.sqrt(26.0)), pytest.approx(5.0))
-    assert [c.name for c in made.profile.clusters] == ["low column 0", "high column 0"]
-    assert made.profile.clusters[0].rows is None
+    assert (wide.std, bare.std) == (pytest.approx(np.sqrt(26.0)), pytest.approx(5.0))
+    assert [c.name for c in bare.profile.clusters] == ["low column 0", "high column 0"]
+    assert wide.profile.clusters[0].rows is None
     assert bare.profile.clusters[0].spread is None
 
 
@@ -268,22 +254,10 @@ def test_a_decoding_without_a_sketch_is_told_from_its_clusters():
         (3932.799, 4000.0, None, "3,900"),
         (3932.799, 4000.0, 10**9, "3,930"),
         (1234567.0, None, None, "1,235,000"),
-        (0.5, None, None, "0.5"),
         (-0.0001, 1.0, 100, "0"),
         (float("nan"), 1.0, 10, "-"),
-        (1e20, 1e19, None, "1e+20"),
         (2.5e-20, None, None, "2.5e-20"),
     ],
 )
 def test_numbers_have_the_digits_that_mean_something(value, spread, n, text):
     assert meaningful(value, spread, n) == text
-
-
-@pytest.fixture(scope="module")
-def wine() -> pd.DataFrame:
-    return datasets.load_wine(as_frame=True).data
-
-
-@pytest.fixture(scope="module")
-def decoding(wine) -> ss.Decoding:
-    return ss.decode(ss.sketch(wine, n_clusters=3, standardize=True), 3)

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 import sketchshift as ss
 from sketchshift.cli import main
 from sketchshift.decoders import Decoder, Fit, Outcome, Turnkey, decoder
-from sketchshift.decoders.gaussians import CoarseToFine
 from sketchshift.errors import SpecError
 from sketchshift.view.document import SketchFile
 from sketchshift.view.explorer import Fits
@@ -141,17 +140,6 @@ def test_a_fit_of_the_papers_decoders_gives_any_k_like_a_call(sketch):
     for k in (3, 2):
         called = ss.ClOmpr()(sketch, k, seed=1, domain=box)
         np.testing.assert_array_equal(fit.decode(k).centroids, called.centroids)
-
-
-def test_constants_are_fields(sketch):
-    """Another value, another result; the same one, the same bytes."""
-    plain = ss.decode(sketch, 2)
-    same, other = (
-        ss.decode(sketch, 2, decoder=Turnkey(search=CoarseToFine(components=n))) for n in (4, 6)
-    )
-
-    assert plain.centroids.tobytes() == same.centroids.tobytes()
-    assert (plain.trace[0].n_atoms, other.trace[0].n_atoms) == (8, 12)
 
 
 def test_a_cell_of_a_notebook_may_register_its_decoder_again():

@@ -51,12 +51,12 @@ def test_shares_are_those_of_the_rows(whole, decoding):
     np.testing.assert_array_equal(shares(decoding, whole), shares(other, whole))
 
 
-def test_points_without_covariances_have_the_shares_of_their_rows():
+def test_points_without_covariances_have_the_shares_of_their_rows(made):
     """A sketch of repeated points is exactly a mixture of them: only float32 is in the way."""
     part = ss.sketch(np.repeat(CORNERS, [10, 60, 30], axis=0), PLAIN)
 
-    np.testing.assert_allclose(shares(points(CORNERS), part), [0.1, 0.6, 0.3], atol=1e-4)
-    assert shares(points(CORNERS[:0]), part).shape == (0,)
+    np.testing.assert_allclose(shares(made(CORNERS), part), [0.1, 0.6, 0.3], atol=1e-4)
+    assert shares(made(CORNERS[:0]), part).shape == (0,)
 
 
 def test_the_response_is_the_derivative_of_the_shares(whole, decoding):
@@ -111,9 +111,3 @@ def test_what_cannot_be_compared_is_refused(whole, decoding):
         shares(decoding, wide)
     with pytest.raises(ss.errors.DataError, match="no shares in a sketch of 0 rows"):
         shares(decoding, whole - whole)
-
-
-def points(centroids) -> ss.Decoding:
-    k = len(centroids)
-    done = ss.decoders.Outcome.COMPLETE
-    return ss.Decoding(centroids, np.full(k, 1.0) / max(k, 1), None, 0.0, done, ())

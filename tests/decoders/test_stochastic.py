@@ -41,11 +41,3 @@ def test_blocks_hold_every_frequency_once():
     for m in (1, 1000, 1600, 100_000):
         places = np.concatenate([np.arange(m)[block] for block in Stochastic()._blocks(m)])
         np.testing.assert_array_equal(places, np.arange(m))
-
-
-def test_the_present_search_is_kept_where_it_is_quick():
-    search = Stochastic()
-    assert not search.is_for(100, 2_000)  # 100 clusters in the plane
-    assert search.is_for(1000, 40_000)
-    assert search.n_points(1000, 10) == 200_000
-    assert search.n_points(1000, 100) == 40_000

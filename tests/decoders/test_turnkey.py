@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
-from sketchshift.decoders import gaussians
 
 MIDDLES = [[0.0, 0.0], [6.0, 0.0], [0.0, 8.0], [9.0, 9.0]]
 CLOUDS = np.repeat(MIDDLES, [400, 300, 200, 100], axis=0) + np.random.default_rng(0).normal(
@@ -40,17 +38,6 @@ def test_clusters_have_the_mean_and_the_covariance_of_the_rows():
     np.testing.assert_allclose(total, np.cov(CLOUDS.T, bias=True), rtol=1e-6)
 
 
-def test_the_same_bytes_with_any_number_of_threads(monkeypatch):
-    sketch = ss.sketch(CLOUDS, n_clusters=4)
-    found = []
-    for n_threads in (1, 5):
-        monkeypatch.setattr(gaussians, "processors", lambda n=n_threads: n)
-        with threadpool_limits(n_threads):
-            found.append(ss.decode(sketch, 4, seed=3).centroids.tobytes())
-
-    assert found[0] == found[1]
-
-
 def test_several_numbers_of_clusters_come_from_one_fit():
     sketch, rounds = ss.sketch(CLOUDS, n_clusters=6, cells=False), []
 
@@ -67,18 +54,20 @@ def test_no_number_of_clusters_is_an_error():
         ss.decoders.decode_range(ss.sketch(CLOUDS, n_clusters=3), [])
 
 
-@pytest.mark.parametrize("k", [2, 3, 7])
-def test_rows_with_fewer_distinct_values_than_clusters_give_these_values(k):
-    values = np.array([[0.0, 0.0], [1.0, 1.0], [5.0, 2.0]])
-    X = np.repeat(values, [100, 50, 25], axis=0)
+@pytest.mark.parametrize("n", [1, 3])
+def test_rows_with_fewer_distinct_values_than_clusters_give_these_values(n):
+    values, counts = np.array([[0.0, 0.0], [1.0, 1.0], [5.0, 2.0]]), np.array([100, 50, 25])
+    X = np.repeat(values, counts, axis=0)
 
-    decoding = ss.decode(ss.sketch(X, n_clusters=7), k)
-
-    assert decoding.centroids.shape == (min(3, k), 2)
-    assert decoding.outcome.name == ("COMPLETE" if k <= 3 else "EMPTY_RESIDUAL")
-    if k > 3:
-        np.testing.assert_allclose(decoding.centroids, values, atol=1e-4)
-        np.testing.assert_allclose(decoding.weights, np.array([4, 2, 1]) / 7, atol=1e-4)
+    for spec in (ss.plan(X, 7), ss.SketchSpec(2, 200, 1.0)):
+        sketch = ss.sketch(X[: counts[:n].sum()], spec)
+        for k, outcome in ((7, "EMPTY_RESIDUAL"), ("auto", "COMPLETE")):
+            decoding = ss.decode(sketch, k)
+            np.testing.assert_allclose(decoding.centroids, values[:n], atol=1e-4)
+            np.testing.assert_allclose(decoding.weights, counts[:n] / sketch.count, atol=1e-4)
+            assert decoding.outcome.name == outcome
+        assert decoding.curve.criterion == "distinct points"
+        assert decoding.curve.n_clusters.tolist() == [1, 2, 3][:n]
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,6 @@ def test_a_number_is_chosen_by_the_decoder(sketch):
     assert 2 <= len(ss.decode(sketch, "auto").centroids) <= 4
 
 
-def test_shares_of_another_slice_are_those_of_its_rows(rows, sketch):
-    decoding = ss.decode(sketch, 4)
-    labels = ss.metrics.assign(rows, decoding.centroids)
-    is_kept = (labels != 1) | (np.arange(len(rows)) % 4 == 0)
-
-    found = ss.decoders.shares(decoding, ss.sketch(rows[is_kept], sketch.spec))
-
-    np.testing.assert_allclose(found, np.bincount(labels[is_kept]) / is_kept.sum(), atol=0.01)
-
-
 def test_the_bound_holds_for_tight_rows_far_from_the_plan():
     rng = np.random.default_rng(1)
     for d, away, size in ((31, 1000.0, 1e-3), (40, 10.0, 1e-6), (100, 1e6, 1.0), (40, 30.0, 0.1)):
