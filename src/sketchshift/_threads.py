@@ -28,6 +28,14 @@ def pool_of_threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _let_go() -> None:
+    """Let any thread set the limit: threadpoolctl obeys only the thread that set it before."""
+    from threadpoolctl import OpenBLASController
+
+    if let_go := getattr(OpenBLASController, "clear_controlling_thread", None):  # since 3.8
+        let_go(force=True)
+
+
 class _Limit:
     """One thread for BLAS while anybody is inside.
 
@@ -41,16 +49,20 @@ class _Limit:
     def __enter__(self) -> None:
         with self._lock:
             if self._n_inside == 0:
-                from threadpoolctl import threadpool_limits
+                from threadpoolctl import ThreadpoolController
 
-                self._limits = threadpool_limits(1)
+                blas = ThreadpoolController().select(user_api="blas")
+                _let_go()
+                self._limits = blas.limit(limits=1)
             self._n_inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._n_inside -= 1
             if self._n_inside == 0:
+                _let_go()
                 self._limits.restore_original_limits()
+                _let_go()
 
 
 _LIMIT = _Limit()
