@@ -134,7 +134,10 @@ class Store:
             return json.load(answer)
 
 
-@pytest.fixture(scope="module", params=["s3", "gs"])
+OF_STORES = [pytest.param(scheme, marks=pytest.mark.stores) for scheme in ("s3", "gs")]
+
+
+@pytest.fixture(scope="module", params=OF_STORES)
 def servers(request):
     port = free_port()
     with started(server_command(request.param, port), port):
