@@ -28,11 +28,9 @@ def figure1():
 
     def mean_rse(decoder, m, bandwidth, n_realizations):
         """RSE of a decoder, averaged over realizations of the sketching operator."""
-        errors = []
-        for realization in range(n_realizations):
-            found = decoder(sketch(m, bandwidth, realization), 3, domain=domain)
-            errors.append(rse(X, found.centroids, reference))
-        return np.mean(errors)
+        sketches = (sketch(m, bandwidth, realization) for realization in range(n_realizations))
+        found = [decoder(each, 3, domain=domain).centroids for each in sketches]
+        return np.mean([rse(X, centroids, reference) for centroids in found])
 
     return SimpleNamespace(domain=domain, sketch=sketch, mean_rse=mean_rse)
 

@@ -24,6 +24,19 @@ def test_progress_receives_the_trace(figure1, decoder):
     assert figure1.domain.contains([step.centroid for step in steps]).all()
 
 
+def test_all_atoms_are_looked_for_where_nothing_is_repaired():
+    point = np.array([[0.1, 0.2]])
+    sketch = ss.sketch(np.repeat(point, 100, axis=0), ss.SketchSpec(2, 300, 0.2))
+    published, repaired = (
+        SketchAndShift(local_maximum=lambda f, *_: (point, f(point)), repairs=repairs)(sketch, 1)
+        for repairs in (False, True)
+    )
+
+    assert (len(published.trace), len(repaired.trace)) == (2, 1)
+    assert published.outcome is ss.decoders.Outcome.COMPLETE
+    np.testing.assert_allclose(published.centroids, point, atol=1e-6)
+
+
 @pytest.mark.parametrize("is_gaussian", [False, True])
 def test_the_joint_descent_never_raises_the_residual(figure1, is_gaussian):
     """From anywhere; covariances stay positive semi-definite."""
@@ -54,6 +67,3 @@ def test_the_number_of_threads_does_not_change_a_byte(figure1, name, monkeypatch
         outputs.add(decoding.centroids.tobytes() + decoding.weights.tobytes())
 
     assert len(outputs) == 1
-
-
-"""Of all rows: in this unit bandwidths mean the same on every seventh of them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.paper.refine import merge_nearest
@@ -13,32 +14,28 @@ from sketchshift.decoders.paper.refine import merge_nearest
 def test_merging_keeps_weight_and_mean_and_of_gaussians_the_covariance(is_gaussian):
     """The law of total variance; twins without weight change nothing."""
     rng = np.random.default_rng(0)
-    weights, means, roots = rng.uniform(size=9), rng.normal(size=(9, 3)), rng.normal(size=(9, 3, 3))
-    weights[:3] = 0.0
-    weights /= weights.sum()
-    whole = Mixture(weights, means, roots @ roots.swapaxes(1, 2) if is_gaussian else None)
+    weights, means, roots = rng.dirichlet(np.ones(9)), *rng.normal(size=(2, 9, 3))
+    covariances = roots[:, :, None] * roots[:, None] if is_gaussian else None
+    whole = Mixture(np.append(np.zeros(3), weights[3:]), means, covariances)
 
     merged = merge_nearest(whole, 4)
 
     assert merged.n_components == 4
-    assert merged.weights.sum() == pytest.approx(1.0)
-    for left, right in list(zip(merged.moments, whole.moments, strict=True))[: 1 + is_gaussian]:
+    assert merged.weights.sum() == pytest.approx(whole.weights.sum())
+    kept = slice(1 + is_gaussian)
+    for left, right in zip(merged.moments[kept], whole.moments[kept], strict=True):
         np.testing.assert_allclose(left, right, atol=1e-9)
 
 
 def test_merging_raises_the_inertia_least_each_time():
-    """Ward's rule, against all pairs tried one by one."""
+    """Ward's rule: SciPy's on points that are repeated as often as they weigh."""
     rng = np.random.default_rng(1)
-    weights, means = rng.dirichlet(np.ones(6)), rng.normal(size=(6, 2))
+    counts, means = rng.integers(1, 9, size=12), rng.normal(size=(12, 2))
+    points = np.repeat(means, counts, axis=0)
+    labels = fcluster(linkage(points, "ward"), 4, "maxclust")
 
-    def joined(i, j):
-        pair, rest = [i, j], np.delete(np.arange(6), [i, j])
-        mean = np.average(means[pair], axis=0, weights=weights[pair])
-        own = np.append(weights[rest], weights[pair].sum())
-        return Mixture(own, np.vstack([means[rest], mean]))
+    merged = merge_nearest(Mixture(counts, means), 4)
 
-    def spread(mixture):
-        return np.trace(mixture.moments[1])
-
-    best = max(spread(joined(i, j)) for i in range(6) for j in range(i))
-    assert spread(merge_nearest(Mixture(weights, means), 5)) == pytest.approx(best)
+    expected = [points[labels == label].mean(axis=0) for label in range(1, 5)]
+    np.testing.assert_allclose(np.sort(merged.means, axis=0), np.sort(expected, axis=0))
+    assert sorted(merged.weights) == sorted(np.bincount(labels)[1:])

@@ -46,15 +46,11 @@ def draw_size(rng, most, least=1):
 
 def draw_sizes(rng, most_columns=200):
     """Rows, columns, frequencies: any two may be large."""
-    n, d, m = draw_size(rng, 500, 0), draw_size(rng, most_columns), draw_size(rng, 700)
-    while n * d * m > PAIRS:
-        if rng.random() < 0.4:
-            n //= 2
-        elif rng.random() < 0.5:
-            m = (m + 1) // 2
-        else:
-            d = (d + 1) // 2
-    return n, d, m
+    sizes = [draw_size(rng, 500, 0), draw_size(rng, most_columns), draw_size(rng, 700)]
+    while math.prod(sizes) > PAIRS:
+        i = rng.integers(3)
+        sizes[i] = (sizes[i] + 1) // 2
+    return sizes
 
 
 def draw_smooth(rng, shape):
@@ -74,6 +70,13 @@ def draw_numbers(rng, shape):
     if style == 4:
         return np.ldexp(numbers, rng.integers(-1070, 8, size=shape))
     return numbers
+
+
+def draw_rows(rng, n, d, largest):
+    """Rows whose phases are below the limit, some close to it, and their weights."""
+    close = rng.random() < 0.2
+    rows = bring_within(draw_numbers(rng, (n, d)), largest, PHASE_LIMIT, close)
+    return rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n).astype(np.float32)
 
 
 def draw_weights(rng, n):
@@ -101,17 +104,15 @@ def bring_within(rows, largest, limit, close=False):
 
 def accumulate(accumulator, rows, weights, m):
     totals = np.zeros((2, m), dtype=np.int64)
-    accumulator(rows, weights.astype(np.float32), totals)
-    return totals
+    accumulator(rows, weights, totals)
+    return [totals]
 
 
 def draw_dense(rng):
     n, d, m = draw_sizes(rng)
     turns = draw_numbers(rng, (d, m)).astype(np.float32)
-    largest, close = float(np.abs(turns).max()), rng.random() < 0.2
-    rows = bring_within(draw_numbers(rng, (n, d)), largest, PHASE_LIMIT, close)
-    rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
-    return lambda kernel: [accumulate(kernel.dense(turns), rows, weights, m)]
+    given = *draw_rows(rng, n, d, float(np.abs(turns).max())), m
+    return lambda kernel: accumulate(kernel.dense(turns), *given)
 
 
 def draw_structured(rng):
@@ -120,28 +121,24 @@ def draw_structured(rng):
     n = draw_size(rng, min(500, 2 * PAIRS // (size + m) // 8), 0)
     signs = rng.choice([-1, 1], size=(-(-m // size), 3, size)).astype(np.float32)
     radii = np.ldexp(rng.random(m), -rng.integers(4, 20)).astype(np.float32)
-    close = rng.random() < 0.2
-    rows = bring_within(draw_numbers(rng, (n, d)), size, PHASE_LIMIT, close)
-    rows, weights = rows.astype(rng.choice(["f4", "f8"])), draw_weights(rng, n)
-    return lambda kernel: [accumulate(kernel.structured(signs, radii), rows, weights, m)]
+    given = *draw_rows(rng, n, d, size), m
+    return lambda kernel: accumulate(kernel.structured(signs, radii), *given)
 
 
 def draw_phases(rng):
-    """Single phases of any pattern below the limit; ties at quarter turns; the limit itself."""
-    m = draw_size(rng, 700)
-    sizes = rng.integers(0, 0x49800000, size=m, dtype=np.int32)  # of +0 to the float before 2^20
-    t = sizes.view(np.float32) * rng.choice([-1, 1], size=m).astype(np.float32)
-    style = rng.integers(4)
-    if style == 1:
-        t = np.ldexp(rng.integers(-(2**12), 2**12, size=m).astype(np.float32), -rng.integers(0, 8))
-    elif style == 2:
+    """Single phases of any pattern below the limit, close to it, and on and beside a grid."""
+    m, style = draw_size(rng, 700), rng.integers(3)
+    if style == 0:
+        sizes = rng.integers(0, 0x49800000, size=m, dtype=np.int32)  # of +0 to what is before 2^20
+        t = sizes.view(np.float32) * rng.choice([-1, 1], size=m)
+    elif style == 1:
         t = np.float32(PHASE_LIMIT) - np.ldexp(rng.integers(1, 64, size=m).astype(np.float32), -4)
-    elif style == 3:
-        quarters = np.ldexp((2 * rng.integers(-(2**10), 2**10, size=m) + 1).astype(np.float32), -2)
-        t = np.nextafter(quarters, np.float32(rng.choice([-np.inf, 0, np.inf])))
-    turns, weights = t[None].astype(np.float32), draw_weights(rng, 1)
+    else:  # quarter turns, and numbers halfway between, are among them
+        grid = np.ldexp(rng.integers(-(2**12), 2**12, size=m).astype(np.float32), -rng.integers(8))
+        t = np.nextafter(grid, grid + rng.integers(-1, 2, size=m).astype(np.float32))
+    turns, weights = t[None].astype(np.float32), draw_weights(rng, 1).astype(np.float32)
     row = np.ones((1, 1), dtype=rng.choice(["f4", "f8"]))
-    return lambda kernel: [accumulate(kernel.dense(turns), row, weights, m)]
+    return lambda kernel: accumulate(kernel.dense(turns), row, weights, m)
 
 
 def draw_moments(rng):
@@ -155,7 +152,7 @@ def draw_moments(rng):
 
     def compute(kernel):
         limbs = kernel.moments(rows, factors, unit, full=full).astype(object)
-        return [str([a + b * 2**20 + c * 2**40 for a, b, c in limbs.T]).encode()]
+        return [str(([1, 2**20, 2**40] @ limbs).tolist()).encode()]
 
     return compute
 
@@ -214,18 +211,17 @@ def draw_sketch(rng):
     if structured:
         n, d = n // 8, max(d, 64)
     spec = ss.SketchSpec(
-        *(d, m, float(np.ldexp(1.0 + rng.random(), int(rng.integers(-3, 4))))),
+        *(d, m, (1.0 + rng.random()) * 2.0 ** rng.integers(-3, 4)),
         seed=int(rng.integers(4)),
         law=str(rng.choice(["gaussian", "folded_gaussian", "adapted_radius"])),
         structured=structured,
-        center=tuple(draw_smooth(rng, (d,))) if rng.random() < 0.5 else None,
-        scale=float(rng.random() + 0.5) if rng.random() < 0.5 else None,
+        center=draw_smooth(rng, d) if rng.random() < 0.5 else None,
+        scale=rng.random() + 0.5 if rng.random() < 0.5 else None,
         precision=str(rng.choice(["float32", "float64"])),
     )
     X = draw_numbers(rng, (n, d))
-    if rng.random() < 0.3:
-        far = rng.random(n) < 0.5
-        X[far, 0] = spec.reach * rng.choice([0.5, 0.999999, 1.0, 1.000001], size=far.sum())
+    far = rng.random(n) < rng.choice([0.0, 0.5])
+    X[far, 0] = spec.reach * rng.choice([0.5, 0.999999, 1.0, 1.000001], size=far.sum())
     X = X.astype(rng.choice(["f4", "f8"]))
     _, squared_norms = normalise(REFERENCE, X, spec.center_vector, spec.per_unit)
     X = X[squared_norms < spec.reach**2]  # no others, which a sketch refuses
@@ -255,13 +251,6 @@ KINDS = {
 # --- the loop -------------------------------------------------------------------------------------
 
 
-def comparisons(seed, n):
-    """Each with its name; one kind after the other."""
-    for i in range(n):
-        kind = list(KINDS)[i % len(KINDS)]
-        yield f"{kind}, --seed {seed}, number {i}", KINDS[kind](np.random.default_rng([seed, i]))
-
-
 def digest_of(given, kernel):
     digest = hashlib.blake2b(digest_size=12)
     for part in given(kernel):
@@ -272,12 +261,16 @@ def digest_of(given, kernel):
 def compare(kernels, seed, n, known=None):
     """Yield for each comparison its name, the digest expected, and the kernels that differ.
 
-    The digest is the one ``known`` under that name, or else that of the reference.
+    Comparisons are of one kind after the other. The digest is the one ``known`` under the name, or
+    else that of the reference.
     """
-    for name, given in comparisons(seed, n):
+    for i in range(n):
+        kind = list(KINDS)[i % len(KINDS)]
+        name = f"{kind}, --seed {seed}, number {i}"
+        given = KINDS[kind](np.random.default_rng([seed, i]))
         expected = (known or {}).get(name) or digest_of(given, REFERENCE)
-        found = {kind: digest_of(given, kernel) for kind, kernel in kernels.items()}
-        yield name, expected, [kind for kind in kernels if found[kind] != expected]
+        differing = [each for each in kernels if digest_of(given, kernels[each]) != expected]
+        yield name, expected, differing
 
 
 def main():
@@ -290,10 +283,9 @@ def main():
     options = parser.parse_args()
     found = variants()
     kernels = {name: CpuKernel(found[name]) for name in options.variant or found}
-    expected = json.loads(options.against.read_text()) if options.against else {}
-    differences = dict.fromkeys(kernels, 0)
-    digests = {}
-    for name, digest, differing in compare(kernels, options.seed, options.comparisons, expected):
+    known = json.loads(options.against.read_text()) if options.against else {}
+    differences, digests = dict.fromkeys(kernels, 0), {}
+    for name, digest, differing in compare(kernels, options.seed, options.comparisons, known):
         digests[name] = digest
         for variant in differing:
             differences[variant] += 1

@@ -1,7 +1,9 @@
+"""The kernel that defines the others, against the C library, fractions and complex exponentials."""
+
 from __future__ import annotations
 
+import ctypes
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,44 +14,29 @@ from hypothesis import strategies as st
 from sketchshift.kernels.contract import BITS, LIMB_BITS, MOMENT_BITS
 from sketchshift.kernels.reference import KERNEL, fused_multiply_add, integer_waves
 
-DIGITS = {np.float32: 24, np.float64: 53}
+# digits of a dtype, and what the last binary digit of a number may be worth, as a power of two:
+# no product or sum of these numbers leaves the normal range, nor does any error of a product
+RANGES = {np.float32: (24, -60, 20), np.float64: (53, -250, 150)}
 ONE = np.ones(1, dtype=np.float32)
 UNITS = 1.3  # rounding to an integer 0.5, the polynomials and their float32 steps 0.7 (measured)
-
-
-def rounded(value: Fraction, digits: int) -> float:
-    """The nearest number of so many binary digits, ties to even, exponents without limit."""
-    if value == 0:
-        return 0.0
-    scale = digits - value.numerator.bit_length() + value.denominator.bit_length()
-    scale -= abs(value) * Fraction(2) ** scale >= 2**digits
-    return math.ldexp(round(value * Fraction(2) ** scale), -scale)
-
-
-def numbers(dtype, low, high):
-    """Numbers of the dtype whose last binary digit is worth 2**low to 2**high."""
-    significands = st.integers(-(2 ** DIGITS[dtype]) + 1, 2 ** DIGITS[dtype] - 1)
-    return st.builds(math.ldexp, significands, st.integers(low, high))
-
-
-# no product or sum of these leaves the normal range, nor does any error of a product
-RANGES = {np.float32: (-60, 20), np.float64: (-250, 150)}
 
 
 @st.composite
 def summands(draw):
     """A dtype and a, b, c: any numbers, with c next to -a b; or c decides a tie of the product."""
-    dtype, kind = draw(st.sampled_from(list(DIGITS))), draw(st.sampled_from(["any", "next", "tie"]))
-    a, b, c = (draw(numbers(dtype, *RANGES[dtype])) for _ in range(3))
-    if kind == "next":
-        c = -rounded(Fraction(a) * Fraction(b), DIGITS[dtype])
-        c = np.nextafter(dtype(c), dtype(draw(st.sampled_from([-math.inf, c, math.inf]))))
-    elif kind == "tie":
-        half = DIGITS[dtype] // 2  # of a product with one digit too many; c is 2**20 times smaller
+    dtype, kind = draw(st.sampled_from(list(RANGES))), draw(st.sampled_from(["any", "next", "tie"]))
+    digits, low, high = RANGES[dtype]
+    if kind == "tie":  # of a product with one digit too many; c is 2**20 times smaller
+        half = digits // 2
         a, b = (2 * draw(st.integers(2 ** (half - 1), 2**half - 1)) + 1 for _ in range(2))
-        assume((a * b).bit_length() == DIGITS[dtype] + 1)
-        c = draw(st.sampled_from([-1, 0, 1])) * 2.0 ** (DIGITS[dtype] - draw(st.integers(20, 90)))
-    return dtype, float(a), float(b), float(c)
+        assume((a * b).bit_length() == digits + 1)
+        return dtype, a, b, draw(st.integers(-1, 1)) * 2.0 ** (digits - draw(st.integers(20, 90)))
+    significands = st.integers(-(2**digits) + 1, 2**digits - 1)
+    numbers = st.builds(math.ldexp, significands, st.integers(low, high)).map(dtype)
+    a, b, c = (draw(numbers) for _ in range(3))
+    if kind == "next":
+        c = draw(st.integers(-1, 1)) * np.spacing(a * b) - a * b
+    return dtype, a, b, c
 
 
 @settings(max_examples=300)
@@ -57,27 +44,30 @@ def summands(draw):
 @example((np.float32, 1 + 2**-23, 1 - 2**-23, 2.0**24 + 2))  # just below a tie of float32, ...
 @example((np.float64, 1 + 2**-52, 1 - 2**-52, 2.0**53 + 2))  # which a plain sum would see as one
 def test_a_fused_multiply_add_is_rounded_once(numbers):
-    """IEEE 754, fusedMultiplyAdd: the nearest number to the exact a b + c, by fractions.
+    """IEEE 754, fusedMultiplyAdd: the nearest number to the exact a b + c, by the C library.
 
     If c nearly cancels a b, the error of the product is the result; if the product is a tie, a tiny
     c decides.
     """
-    dtype, a, b, c = numbers
+    dtype, *arguments = numbers
+    library, c_type = ctypes.CDLL(None), np.ctypeslib.as_ctypes_type(dtype)
+    fma = library.fmaf if dtype is np.float32 else library.fma
+    fma.restype = c_type
 
-    result = fused_multiply_add(*(np.array([x], dtype=dtype) for x in (a, b, c)))
+    result = fused_multiply_add(*(np.array([x], dtype=dtype) for x in arguments))
 
     assert result.dtype == dtype
-    assert result[0] == rounded(Fraction(a) * Fraction(b) + Fraction(c), DIGITS[dtype])
+    assert result[0] == fma(*map(c_type, arguments))
 
 
 def test_quarter_turns_are_exact():
     """Cosine and sine of 0, 1/4, 1/2, 3/4 turns are 0 or +-1, whole turns change nothing."""
     t = np.array([0, 0.25, 0.5, 0.75, 1, 1_000_000.25, -0.25, -0.5, -1_000_000.75])
+    cosine, sine = [1, 0, -1, 0, 1, 0, 0, -1, 0], [0, 1, 0, -1, 0, 1, -1, 0, 1]
     for phases in (t, t.astype(np.float32)):
-        cosine, sine = integer_waves(phases, ONE)
+        found = integer_waves(phases, ONE)
 
-        np.testing.assert_array_equal(cosine, 2**BITS * np.array([1, 0, -1, 0, 1, 0, 0, -1, 0]))
-        np.testing.assert_array_equal(sine, 2**BITS * np.array([0, 1, 0, -1, 0, 1, -1, 0, 1]))
+        np.testing.assert_array_equal(found, 2**BITS * np.array([cosine, sine]))
 
 
 @settings(max_examples=50)
@@ -87,53 +77,45 @@ def test_quarter_turns_are_exact():
     st.sampled_from([0, 1e-3, 1 / 3, 0.999, 1]),
 )
 def test_integers_are_within_two_units_of_the_weighted_waves(numerators, bits, weight):
-    """For t = k / 2**bits, below 2**20 turns: exact turns off by fractions, then exp.
+    """For t = k / 2**bits, below 2**20 turns: the rest of a turn, which is exact, then exp.
 
     The weight multiplies before the result is rounded.
     """
     t, weight = np.array(numerators) * 2.0**-bits, np.float32(weight)
-    rests = [float(Fraction(k, 2**bits) - round(Fraction(k, 2**bits))) for k in numerators]
-
+    expected = 2**BITS * float(weight) * np.exp(2j * math.pi * (t - np.rint(t)))
     for phases in (t, t.astype(np.float32)):
-        cosine, sine = integer_waves(phases, weight * ONE)
+        found = integer_waves(phases, weight * ONE)
 
-        expected = 2**BITS * float(weight) * np.exp(2j * math.pi * np.array(rests))
-        np.testing.assert_allclose(cosine, np.real(expected), rtol=0, atol=UNITS)
-        np.testing.assert_allclose(sine, np.imag(expected), rtol=0, atol=UNITS)
+        np.testing.assert_allclose(found, [expected.real, expected.imag], rtol=0, atol=UNITS)
 
 
-def totals_of(accumulate, rows, weights, m):
-    totals = np.zeros((2, m), dtype=np.int64)
+def check_totals(accumulate, turns, rows):
+    """Equation 1, from complex exponentials: at most 1.3 units of error a row."""
+    weights = np.linspace(0.0, 1.0, len(rows), dtype=np.float32)
+    totals = np.zeros((2, turns.shape[1]), dtype=np.int64)
+
     accumulate(rows, weights, totals)
-    return totals[0] + 1j * totals[1]
+
+    waves = 2**BITS * weights @ np.exp(2j * np.pi * (rows @ turns))
+    np.testing.assert_allclose(totals, [waves.real, waves.imag], rtol=0, atol=UNITS * len(rows))
 
 
 def test_dense_totals_are_sums_of_weighted_waves():
-    """Equation 1, from complex exponentials: at most 1.3 units of error a row."""
     rng = np.random.default_rng(1)
-    rows, weights = 100.0 * rng.normal(size=(50, 3)), rng.random(50).astype(np.float32)
     turns = rng.normal(size=(3, 40)).astype(np.float32)
 
-    totals = totals_of(KERNEL.dense(turns), rows, weights, 40)
-
-    errors = totals - 2**BITS * weights @ np.exp(2j * np.pi * (rows @ turns))
-    assert max(abs(errors.real).max(), abs(errors.imag).max()) <= 50 * UNITS
+    check_totals(KERNEL.dense(turns), turns, 100.0 * rng.normal(size=(50, 3)))
 
 
 def test_structured_totals_are_those_of_the_matrix_product():
     """S H D1 H D2 H D3 with scipy's Hadamard matrix; padding is zeros, the last block cut."""
-    rng = np.random.default_rng(2)
-    rows, weights = rng.normal(size=(20, 50)), np.ones(20, dtype=np.float32)
+    rng, H = np.random.default_rng(2), scipy.linalg.hadamard(64)
     signs = rng.choice([-1, 1], size=(2, 3, 64)).astype(np.float32)
     radii = (rng.random(100) / 64**1.5).astype(np.float32)
 
-    totals = totals_of(KERNEL.structured(signs, radii), rows, weights, 100)
-
-    H = scipy.linalg.hadamard(64)
-    blocks = [H @ np.diag(c) @ H @ np.diag(b) @ H @ np.diag(a) for a, b, c in signs]
-    turns = (np.concatenate(blocks)[:100, :50] * radii[:, None]).T
-    errors = totals - 2**BITS * weights @ np.exp(2j * np.pi * (rows @ turns))
-    assert max(abs(errors.real).max(), abs(errors.imag).max()) <= 20 * UNITS
+    transposed = [np.diag(a) @ H @ np.diag(b) @ H @ np.diag(c) @ H for a, b, c in signs]
+    turns = np.hstack(transposed)[:50, :100] * radii
+    check_totals(KERNEL.structured(signs, radii), turns, rng.normal(size=(20, 50)))
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -142,17 +124,16 @@ def test_moments_are_the_exact_sums_of_rounded_numbers(full):
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(30, 4)) * 10.0 ** rng.integers(-4, 6, size=(30, 1))
     K = 2**MOMENT_BITS / 0.25
-    pairs = [(a, b) for a in range(4) for b in range(a, 4 if full else a + 1)]
+    pairs = np.triu_indices(4) if full else np.diag_indices(4)
     for factors in (rng.uniform(0, 16, 30), None):
-        low, middle, high = KERNEL.moments(rows, factors, 0.25, full=full).astype(object)
+        limbs = KERNEL.moments(rows, factors, 0.25, full=full).astype(object)
 
-        f = np.ones((30, 1)) if factors is None else factors[:, None]
+        f = 1.0 if factors is None else factors[:, None]
         v = f * rows * K
+        sums = np.rint([v, (v - np.rint(v)) * 2**LIMB_BITS]).sum(axis=1)  # below 2**53: exact
         w = np.rint(np.sqrt(f) * rows * K).astype(np.int64).astype(object)
-        sums = np.rint([v, (v - np.rint(v)) * 2**LIMB_BITS]).astype(np.int64).sum(axis=1)
-        products = [w[:, a] @ w[:, b] for a, b in pairs]
-        totals = low + middle * 2**LIMB_BITS + high * 2 ** (2 * LIMB_BITS)
-        assert totals.tolist() == [*sums.ravel().tolist(), *products]
+        totals = [1, 2**LIMB_BITS, 2 ** (2 * LIMB_BITS)] @ limbs
+        assert totals.tolist() == [*sums.ravel(), *(w.T @ w)[pairs]]
 
 
 def test_rows_are_normalised_column_by_column():

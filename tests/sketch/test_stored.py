@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -36,32 +36,35 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 
 
 @pytest.fixture(scope="module")
-def table() -> ss.SketchTable:
+def table():
     return ss.sketch_by(X, by=KEYS, spec=SPEC)
 
 
-def megabytes(*arguments: str | Path) -> tuple[float, str]:
+def megabytes(*arguments):
     """Peak resident memory of a command in a process of its own, and what it said."""
     words = [sys.executable, "-c", MEASURE, *map(str, arguments)]
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ)
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
     return int(done.stdout.splitlines()[-1]) / 1000, done.stdout + done.stderr
 
 
+def repeated(value, n):
+    """Make a column that takes the room of one value in a file."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([value]))
+
+
 @pytest.fixture(scope="module")
-def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bomb(tmp_path_factory):
     """One sketch, 20,000 times: a dictionary page and a number a row."""
     path, n = tmp_path_factory.mktemp("bomb") / "bomb.parquet", 20_000
     data = ss.sketch(X, replace(SPEC, sketch_size=4000)).to_bytes()
-    copies = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([data]))
-    pq.write_table(pa.table({"day": np.arange(n), "sketch": copies}), path, store_schema=False)
+    rows = pa.table({"day": np.arange(n), "sketch": repeated(data, n)})
+    pq.write_table(rows, path, store_schema=False)
     assert path.stat().st_size < 200_000
     return path
 
 
 @pytest.mark.thorough
-def test_a_small_file_of_many_copies_is_inspected_and_merged_in_little_memory(
-    bomb: Path, tmp_path: Path
-) -> None:
+def test_a_small_file_of_many_copies_is_inspected_and_merged_in_little_memory(bomb, tmp_path):
     """It was 4.1 GB."""
     plain, _ = megabytes("inspect", "--help")
 
@@ -74,7 +77,7 @@ def test_a_small_file_of_many_copies_is_inspected_and_merged_in_little_memory(
         assert peak < plain + 300
 
 
-def test_more_than_is_allowed_is_refused_with_its_size(bomb: Path) -> None:
+def test_more_than_is_allowed_is_refused_with_its_size(bomb):
     """1.3 GB of sketches, if all were held."""
     words = r"bomb.parquet: .* about 1,28\d,\d{3},\d{3} bytes, and at most 10,000,000 bytes"
     with pytest.raises(DataError, match=words + ".*where, --where.*max_bytes"):
@@ -84,15 +87,12 @@ def test_more_than_is_allowed_is_refused_with_its_size(bomb: Path) -> None:
     assert len({id(sketch._totals) for sketch in some.sketches}) == 1  # copies are shared
 
 
-def test_the_argument_allows_more_and_less(
-    table: ss.SketchTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_argument_allows_more_and_less(table, tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(table.to_arrow(), path, use_dictionary=False, row_group_size=1)
     n_bytes = sum(sketch.nbytes for sketch in table.sketches)
 
-    for most in (n_bytes + 100, 2 * n_bytes):
-        assert ss.SketchTable.from_parquet(path, max_bytes=most) == table
+    assert ss.SketchTable.from_parquet(path, max_bytes=n_bytes + 100) == table
     one = ss.SketchTable.from_parquet(path, where="key = 'a'", max_bytes=n_bytes // 2)
     assert one == table.where("key = 'a'")
     with pytest.raises(ss.errors.SpecError, match="max_bytes"):
@@ -104,14 +104,11 @@ def test_the_argument_allows_more_and_less(
             ss.SketchTable.from_parquet(path, max_bytes=most)
 
 
-def test_a_key_that_would_fill_the_memory_is_refused(
-    table: ss.SketchTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_would_fill_the_memory_is_refused(table, tmp_path, monkeypatch):
     """A text of a megabyte, written once, for each of 100 rows."""
-    zeros = pa.array(np.zeros(100, np.int32))
-    values = {"text": b"x" * 2**20, "sketch": table.sketches[0].to_bytes()}
-    columns = {k: pa.DictionaryArray.from_arrays(zeros, pa.array([v])) for k, v in values.items()}
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet", store_schema=False)
+    data = table.sketches[0].to_bytes()
+    rows = pa.table({"text": repeated(b"x" * 2**20, 100), "sketch": repeated(data, 100)})
+    pq.write_table(rows, tmp_path / "t.parquet", store_schema=False)
     monkeypatch.setattr(stored, "MOST_BYTES", 20_000_000)
 
     with pytest.raises(DataError, match="and at most 20,000,000 bytes are held"):
@@ -119,9 +116,7 @@ def test_a_key_that_would_fill_the_memory_is_refused(
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd", "brotli"])
-def test_a_large_page_is_refused_before_it_is_read(
-    codec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_page_is_refused_before_it_is_read(codec, tmp_path, monkeypatch):
     """Whatever the footer says: pages are looked at themselves."""
     rows = pa.table({"key": [1], "sketch": [b"\0" * 3_000_000]})
     pq.write_table(rows, tmp_path / "t.parquet", compression=codec, use_dictionary=False)
@@ -132,26 +127,22 @@ def test_a_large_page_is_refused_before_it_is_read(
         ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2", max_bytes=1)
 
 
-def test_more_rows_than_sketches_could_be_held_are_refused(tmp_path: Path) -> None:
+def test_more_rows_than_sketches_could_be_held_are_refused(tmp_path):
     """Missing ones take no room in a file."""
     n = 5_000_000
-    rows = pa.table({"key": pa.array(np.zeros(n, np.int8)), "sketch": pa.nulls(n, pa.binary())})
+    rows = pa.table({"key": np.zeros(n, np.int8), "sketch": pa.nulls(n, pa.binary())})
     pq.write_table(rows, tmp_path / "t.parquet")
 
     with pytest.raises(DataError, match=r"5,000,000 rows, and at most 4,194,304 are read"):
         ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2")
 
 
-def test_nested_keys_are_refused_before_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nested_keys_are_refused_before_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
-    nested = [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.map_(pa.int8(), pa.int8())]
-    for kind in nested:
-        rows = pa.table({"key": pa.nulls(1, kind), "sketch": [b""]})
-        pq.write_table(rows, tmp_path / "t.parquet")
-        with pytest.raises(DataError, match="a key cannot hold"):
-            ss.SketchTable.from_parquet(tmp_path / "t.parquet")
+    pq.write_table(pa.table({"key": [{"a": 1}], "sketch": [b""]}), tmp_path / "t.parquet")
+
+    with pytest.raises(DataError, match="a key cannot hold"):
+        ss.SketchTable.from_parquet(tmp_path / "t.parquet")
 
 
 FORGED = {
@@ -164,23 +155,18 @@ FORGED = {
 
 @pytest.mark.parametrize("where", [None, "count > 15", "count < 15", "key = 'b'"])
 @pytest.mark.parametrize("counts", FORGED.values(), ids=FORGED)
-def test_counts_that_differ_from_the_sketches_are_refused(
-    counts: list[object], where: str | None, table: ss.SketchTable, tmp_path: Path
-) -> None:
+def test_counts_that_differ_from_the_sketches_are_refused(counts, where, table):
     forged = table.to_arrow().set_column(1, "count", pa.array(counts))
-    pq.write_table(forged, tmp_path / "t.parquet")
 
-    words = r"row \d of the table: its count is .*, and its sketch has \d+ rows"
-    with pytest.raises(SketchFormatError, match=words):
+    with pytest.raises(
+        SketchFormatError,
+        match=r"row \d of the table: its count is .*, and its sketch has \d+ rows",
+    ):
         ss.SketchTable.from_arrow(forged, where=where)
-    with pytest.raises(SketchFormatError, match=words):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet", where=where)
 
 
 @pytest.mark.parametrize("counts", [["10", "20", "30"], [None] * 3, [[1], [], []]])
-def test_counts_that_are_no_numbers_are_refused(
-    counts: list[object], table: ss.SketchTable
-) -> None:
+def test_counts_that_are_no_numbers_are_refused(counts, table):
     forged = table.to_arrow().set_column(1, "count", pa.array(counts))
 
     with pytest.raises(DataError, match=r"column 'count' holds .* Leave it out|cannot hold list"):
@@ -188,20 +174,14 @@ def test_counts_that_are_no_numbers_are_refused(
 
 
 BEYOND = {
-    "a day of the year 12000": pa.array([3_700_000] * 3, pa.int32()).cast(pa.date32()),
-    "a time of that year": pa.array([2**48] * 3, pa.timestamp("s")),
-    "bytes that are no text": pa.Array.from_buffers(
-        pa.string(),
-        3,
-        [None, pa.py_buffer(np.arange(4, dtype=np.int32)), pa.py_buffer(b"\xff" * 3)],
-    ),
+    "a day of the year 12000": pa.array([3_700_000] * 3, "date32"),
+    "a time of that year": pa.array([2**48] * 3, "timestamp[s]"),
+    "bytes that are no text": pa.array([b"\xff"] * 3).cast("string", safe=False),
 }
 
 
 @pytest.mark.parametrize("keys", BEYOND.values(), ids=BEYOND)
-def test_keys_that_python_has_no_value_for_are_refused(
-    keys: pa.Array, table: ss.SketchTable, tmp_path: Path
-) -> None:
+def test_keys_that_python_has_no_value_for_are_refused(keys, table, tmp_path):
     arrow = table.to_arrow().set_column(0, "key", keys)
     pq.write_table(arrow, tmp_path / "t.parquet")
 
@@ -210,13 +190,13 @@ def test_keys_that_python_has_no_value_for_are_refused(
             read(tmp_path / "t.parquet")
 
 
-def test_a_name_that_the_table_needs_is_no_key(table: ss.SketchTable) -> None:
+def test_a_name_that_the_table_needs_is_no_key(table):
     with pytest.raises(DataError, match="a key cannot be named '__row__'"):
         ss.SketchTable.from_arrow(table.to_arrow().rename_columns(["__row__", "count", "sketch"]))
 
 
 @pytest.mark.parametrize("name", [".a", "[0]", "a.b", "0", "row", "row_list", "__order__"])
-def test_odd_names_are_keys(name: str, table: ss.SketchTable) -> None:
+def test_odd_names_are_keys(name, table):
     """Arrow takes some of them for paths into nested columns."""
     odd = table.to_arrow().rename_columns([name, "count", "sketch"])
     data = pa.table({name: KEYS, "x": X[:, 0], "y": X[:, 1]})
@@ -226,9 +206,7 @@ def test_odd_names_are_keys(name: str, table: ss.SketchTable) -> None:
 
 
 @pytest.mark.parametrize("number", range(200))
-def test_a_damaged_footer_is_read_or_refused(
-    number: int, table: ss.SketchTable, tmp_path: Path
-) -> None:
+def test_a_damaged_footer_is_read_or_refused(number, table, tmp_path):
     """Some of them end the process, if pyarrow is asked for a column chunk."""
     rng, path = np.random.default_rng(number), tmp_path / "t.parquet"
     table.to_parquet(path)
@@ -244,7 +222,7 @@ def test_a_damaged_footer_is_read_or_refused(
             assert "t.parquet" in str(error)  # noqa: PT017
 
 
-def test_counts_that_sql_made_wider_are_read(table: ss.SketchTable) -> None:
+def test_counts_that_sql_made_wider_are_read(table):
     arrow = table.to_arrow()
 
     for kind in (pa.int32(), pa.uint64(), pa.float64(), pa.decimal128(38, 0)):
@@ -252,7 +230,7 @@ def test_counts_that_sql_made_wider_are_read(table: ss.SketchTable) -> None:
         assert ss.SketchTable.from_arrow(wider, where="count > 15") == table.where("count > 15")
 
 
-def test_a_condition_on_counts_needs_no_column_of_them_and_no_rows(table: ss.SketchTable) -> None:
+def test_a_condition_on_counts_needs_no_column_of_them_and_no_rows(table):
     arrow = table.to_arrow().drop_columns(["count"])
 
     assert ss.SketchTable.from_arrow(arrow, where="count > 15") == table.where("count > 15")
@@ -261,27 +239,23 @@ def test_a_condition_on_counts_needs_no_column_of_them_and_no_rows(table: ss.Ske
         ss.SketchTable.from_arrow(arrow.slice(0, 0), where="coutn > 15")
 
 
-WRITERS = {
-    "pages of version 2": lambda rows, path: pq.write_table(rows, path, data_page_version="2.0"),
-    "a row a page": lambda rows, path: pq.write_table(rows, path, data_page_size=1),
-    "row groups of one": lambda rows, path: pq.write_table(rows, path, row_group_size=1),
-    "checksums": lambda rows, path: pq.write_table(rows, path, write_page_checksum=True),
-    "an index of pages": lambda rows, path: pq.write_table(rows, path, write_page_index=True),
-    "shared prefixes": lambda rows, path: pq.write_table(
-        rows, path, use_dictionary=False, column_encoding={"sketch": "DELTA_BYTE_ARRAY"}
-    ),
+OPTIONS = {
+    "pages of version 2": {"data_page_version": "2.0"},
+    "a row a page": {"data_page_size": 1},
+    "row groups of one": {"row_group_size": 1},
+    "checksums": {"write_page_checksum": True},
+    "an index of pages": {"write_page_index": True},
+    "shared prefixes": {"use_dictionary": False, "column_encoding": {"sketch": "DELTA_BYTE_ARRAY"}},
+}
+WRITERS = {name: partial(pq.write_table, **options) for name, options in OPTIONS.items()} | {
     "Polars": lambda rows, path: pl.from_arrow(rows).write_parquet(path),
     "pandas": lambda rows, path: rows.to_pandas().to_parquet(path),
-    "DuckDB": lambda rows, path: (
-        pytest.importorskip("duckdb").from_arrow(rows).write_parquet(str(path))
-    ),
+    "DuckDB": lambda rows, path: duckdb.from_arrow(rows).write_parquet(str(path)),
 }
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-def test_files_of_other_writers_are_read(
-    write: object, table: ss.SketchTable, tmp_path: Path
-) -> None:
+def test_files_of_other_writers_are_read(write, table, tmp_path):
     write(table.to_arrow(), tmp_path / "t.parquet")
 
     assert ss.SketchTable.from_parquet(tmp_path / "t.parquet") == table

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
-import pickle
 import re
-from itertools import pairwise, permutations
+from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
-from typing import Any
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -27,18 +26,18 @@ SHOPS = np.array(["a", "b", "c"])[RNG.integers(0, 3, 600)]
 
 
 @pytest.fixture(scope="module")
-def table() -> ss.SketchTable:
+def table():
     data = pa.table({"day": DAYS, "shop": SHOPS, "x": X[:, 0], "y": X[:, 1]})
     return ss.sketch_by(data, by=["day", "shop"], spec=SPEC, columns=["x", "y"])
 
 
-def test_any_slice_merges_into_the_sketch_of_its_rows(table: ss.SketchTable) -> None:
+def test_any_slice_merges_into_the_sketch_of_its_rows(table):
     some = table.where("day >= '2026-01-03' AND shop <> 'b'")
     rows = (dt.date(2026, 1, 3) <= DAYS) & (SHOPS != "b")
     assert some.merge() == ss.sketch(X[rows], SPEC)
 
 
-def test_slices_merge_by_some_columns_of_the_key(table: ss.SketchTable) -> None:
+def test_slices_merge_by_some_columns_of_the_key(table):
     shops = table.merge_by("shop")
     assert shops.by == ("shop",)
     for shop, sketch in shops:
@@ -46,39 +45,15 @@ def test_slices_merge_by_some_columns_of_the_key(table: ss.SketchTable) -> None:
     assert table.merge_by(["shop", "day"]).merge_by("day") == table.merge_by("day")
 
 
-def test_parquet_gives_the_table_back(table: ss.SketchTable, tmp_path: Path) -> None:
-    table.to_parquet(tmp_path / "t.parquet")
-    assert ss.SketchTable.from_parquet(tmp_path / "t.parquet") == table
-    condition = "shop = 'a'"
-    some = ss.SketchTable.from_parquet(tmp_path / "t.parquet", where=condition)
-    assert some == table.where(condition)
-
-
-def test_equal_tables_make_equal_files(table: ss.SketchTable, tmp_path: Path) -> None:
+def test_equal_tables_make_equal_files(table, tmp_path):
     for name in ("a", "b"):
         table.to_parquet(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_duckdb_and_polars_read_keys_counts_and_sketches(
-    table: ss.SketchTable, tmp_path: Path
-) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    path = tmp_path / "t.parquet"
-    table.to_parquet(path)
-    sql = f"SELECT sketch FROM '{path}' WHERE shop = 'a' AND day = DATE '2026-01-02'"
-    ((data,),) = duckdb.sql(sql).fetchall()
-    assert ss.Sketch.from_bytes(data) == table[dt.date(2026, 1, 2), "a"]
-    assert pl.read_parquet(path)["count"].sum() == 600
-
-
-def through_duckdb(arrow: pa.Table) -> Any:
-    return pytest.importorskip("duckdb").from_arrow(arrow)
-
-
 EXPORTS = {
-    "DuckDB's relation": through_duckdb,
-    "DuckDB's reader": lambda arrow: through_duckdb(arrow).arrow(),
+    "DuckDB's relation": duckdb.from_arrow,
+    "DuckDB's reader": lambda arrow: duckdb.from_arrow(arrow).arrow(),
     "Polars": pl.from_arrow,
     "pandas": pa.Table.to_pandas,
     "pandas, sorted": lambda arrow: arrow.to_pandas().sort_values("shop"),
@@ -90,12 +65,12 @@ EXPORTS = {
 }
 
 
-@pytest.mark.parametrize("export", EXPORTS)
-def test_whatever_exports_arrow_gives_the_table_back(export: str, table: ss.SketchTable) -> None:
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=EXPORTS)
+def test_whatever_exports_arrow_gives_the_table_back(export, table):
     arrow = table.to_arrow()
 
-    assert ss.SketchTable.from_arrow(EXPORTS[export](arrow)) == table
-    some = ss.SketchTable.from_arrow(EXPORTS[export](arrow), where="shop LIKE 'a%'")
+    assert ss.SketchTable.from_arrow(export(arrow)) == table
+    some = ss.SketchTable.from_arrow(export(arrow), where="shop LIKE 'a%'")
     assert some == table.where("shop = 'a'")
 
 
@@ -109,66 +84,60 @@ def test_whatever_exports_arrow_gives_the_table_back(export: str, table: ss.Sket
             pa.table([[1], [2], [b""]], names=["key", "key", "sketch"]),
             "more than one column 'key'. Select each once",
         ),
+        (pa.table({"key": [1], "sketch": ["text"]}), "holds string, not bytes"),
+        (pa.table({"sketch": [b""]}), "at least one column of keys.*Select the columns of the key"),
     ],
 )
-def test_what_is_no_table_is_refused_with_a_sentence(data: Any, words: str) -> None:
+def test_what_is_no_table_is_refused_with_a_sentence(data, words):
     with pytest.raises(DataError, match=words):
         ss.SketchTable.from_arrow(data)
 
 
 @pytest.mark.filterwarnings("ignore:The clusters")
-def test_the_page_on_slices_shows_code_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("duckdb")
+def test_the_page_on_slices_shows_code_that_runs(tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "slices.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    dates = [dt.date(2001, 1, 1) + dt.timedelta(days=i % 181) for i in range(600)]
-    origins = np.array(["SFO", "OAK", "ATL"])[RNG.integers(0, 3, 600)]
-    flights = pa.table({"date": dates, "origin": origins, "delay": X[:, 0], "distance": X[:, 1]})
-    pq.write_table(flights, tmp_path / "flights-3m.parquet")
+    flights = {
+        "date": np.resize(np.arange("2001-01", "2001-07", dtype="datetime64[D]"), 600),
+        "origin": np.resize(["SFO", "OAK", "ATL"], 600),
+        "delay": X[:, 0],
+        "distance": X[:, 1],
+    }
+    pq.write_table(pa.table(flights), tmp_path / "flights-3m.parquet")
     monkeypatch.chdir(tmp_path)
 
-    names: dict[str, Any] = {}
+    names = {}
     for block in blocks:
         exec(block, names)
 
     table = names["table"]
-    months = "month >= '2001-03-01' AND month <= '2001-05-01'"
-    assert names["spring"] == table.where(months)
+    assert names["spring"] == table.where("month BETWEEN '2001-03-01' AND '2001-05-01'")
     assert names["airport"] == table.where("origin = 'SFO'")
 
 
-def test_rows_with_equal_keys_are_added_up(table: ss.SketchTable) -> None:
+def test_rows_with_equal_keys_are_added_up(table):
     arrow = table.to_arrow()
-    twice = ss.SketchTable.from_arrow(pa.concat_tables([arrow, arrow.slice(0, 3)]))
-    assert len(twice) == len(table)
-    assert twice.sketches[0] == table.sketches[0] + table.sketches[0]
-    assert twice.sketches[5] == table.sketches[5]
+
+    assert ss.SketchTable.from_arrow(pa.concat_tables([arrow, arrow])) == table + table
 
 
-@given(cuts=st.lists(st.integers(0, 600), min_size=1, max_size=4))
-@settings(max_examples=15, deadline=None)
-def test_tables_of_parts_add_up_to_the_table_of_the_whole(cuts: list[int]) -> None:
-    bounds = [0, *sorted(cuts), 600]
-    spans = [slice(a, b) for a, b in pairwise(bounds) if a < b]
+@given(cuts=st.lists(st.integers(0, 600), max_size=4))
+@settings(max_examples=15)
+def test_tables_of_parts_add_up_to_the_table_of_the_whole(cuts):
+    spans = [span for span in np.split(np.arange(600), sorted(cuts)) if len(span)]
     parts = [ss.sketch_by(X[span], by=SHOPS[span], spec=SPEC) for span in spans]
-    assert sum(parts) == ss.sketch_by(X, by=SHOPS, spec=SPEC)
-    assert sum(reversed(parts)) == sum(parts)
+
+    assert sum(parts) == sum(reversed(parts)) == ss.sketch_by(X, by=SHOPS, spec=SPEC)
 
 
-def test_a_table_can_be_pickled(table: ss.SketchTable) -> None:
-    assert pickle.loads(pickle.dumps(table)) == table
-
-
-def test_a_slice_is_found_by_its_key(table: ss.SketchTable) -> None:
+def test_a_slice_is_found_by_its_key(table):
     shops = table.merge_by("shop")
-    assert shops["b"].count == int((SHOPS == "b").sum())
+    assert shops["b"] == table.where("shop = 'b'").merge()
     with pytest.raises(KeyError, match="no slice 'z' by shop"):
         shops["z"]
 
 
-def test_no_slice_left_says_so(table: ss.SketchTable) -> None:
+def test_no_slice_left_says_so(table):
     empty = table.where("shop = 'z'")
     assert len(empty) == 0
     with pytest.raises(DataError, match="no slices to merge"):
@@ -177,87 +146,74 @@ def test_no_slice_left_says_so(table: ss.SketchTable) -> None:
         empty.spec  # noqa: B018
 
 
-def keyed(*keys: pa.Array) -> list[ss.SketchTable]:
-    """Tables with such keys; a sketch tells which table it is from."""
-    rows = [np.full((1, 2), float(i)) for i in range(len(keys))]
+def keyed(*keys):
+    """Make a table of each array of keys; a sketch tells which table it is from."""
     return [
-        ss.SketchTable(pa.table({"key": key}), (ss.sketch(row, SPEC),) * len(key))
-        for key, row in zip(keys, rows, strict=True)
+        ss.SketchTable(pa.table({"key": key}), (ss.sketch([[i, i]], SPEC),) * len(key))
+        for i, key in enumerate(keys)
     ]
 
 
 NOON = dt.datetime(2026, 1, 5, 12)
-UNLIKE = {
-    "booleans and numbers": (pa.array([True]), pa.array([5, 7])),
-    "dates and times": (pa.array([NOON.date()]), pa.array([NOON], pa.timestamp("us"))),
-    "times with a zone and without": (
-        pa.array([NOON], pa.timestamp("us", "America/New_York")),
-        pa.array([NOON], pa.timestamp("us")),
-    ),
-    "two zones": (
-        pa.array([NOON], pa.timestamp("us", "America/New_York")),
-        pa.array([NOON], pa.timestamp("us", "UTC")),
-    ),
-    "texts and numbers": (pa.array(["5"]), pa.array([5])),
-    "texts and bytes": (pa.array(["5"]), pa.array([b"5"])),
-    "decimals and floats": (pa.array([5.5]).cast(pa.decimal128(5, 2)), pa.array([5.5])),
-    "numbers that a float cannot hold": (pa.array([2**53 + 1]), pa.array([0.5])),
-    "times that nanoseconds cannot reach": (
-        pa.array([dt.datetime(2926, 1, 5)], pa.timestamp("s")),
-        pa.array([NOON], pa.timestamp("ns")),
-    ),
+DAY, FAR = NOON.date(), dt.datetime(2926, 1, 5)
+NEW_YORK, NANOSECONDS = pa.timestamp("us", "America/New_York"), pa.timestamp("ns", "UTC")
+UNLIKE = {  # values and type of the keys of one table, then of the other
+    "booleans and numbers": ([True], "bool", [5, 7], "int64"),
+    "dates and times": ([DAY], "date32", [NOON], "timestamp[us]"),
+    "times with a zone and without": ([NOON], NEW_YORK, [NOON], "timestamp[us]"),
+    "two zones": ([NOON], NEW_YORK, [NOON], pa.timestamp("us", "UTC")),
+    "texts and numbers": (["5"], "string", [5], "int64"),
+    "texts and bytes": (["5"], "string", [b"5"], "binary"),
+    "decimals and floats": ([Decimal("5.5")], pa.decimal128(5, 2), [5.5], "double"),
+    "numbers that a float cannot hold": ([2**53 + 1], "int64", [0.5], "double"),
+    "times that nanoseconds cannot reach": ([FAR], "timestamp[s]", [NOON], "timestamp[ns]"),
 }
 
 
 @pytest.mark.parametrize("keys", UNLIKE.values(), ids=UNLIKE)
-def test_tables_whose_keys_differ_in_type_do_not_add_up(keys: tuple[pa.Array, pa.Array]) -> None:
-    first, second = keyed(*keys)
-    sentence = r"cannot add tables whose key 'key' holds {} in one and {} in the other.*Convert"
-    words = [re.escape(str(key.type)) for key in keys]
+def test_tables_whose_keys_differ_in_type_do_not_add_up(keys):
+    arrays = [pa.array(*keys[:2]), pa.array(*keys[2:])]
+    words = "cannot add tables whose key 'key' holds {.type} in one and {.type} in the other"
 
-    with pytest.raises(IncompatibleSketchesError, match=sentence.format(*words)):
-        first + second
-    with pytest.raises(IncompatibleSketchesError, match=sentence.format(*words[::-1])):
-        second + first
+    for pair in (arrays, arrays[::-1]):
+        first, second = keyed(*pair)
+        with pytest.raises(
+            IncompatibleSketchesError, match=re.escape(words.format(*pair)) + ".*Convert"
+        ):
+            first + second
 
 
-ALIKE = {
-    "null": (pa.nulls(1), pa.array(["a"]), pa.string()),
-    "numbers that are all missing": (pa.nulls(1, pa.float64()), pa.array(["a"]), pa.string()),
-    "all of both missing": (pa.nulls(1, pa.float64()), pa.nulls(1, pa.string()), pa.float64()),
-    "widths of integers": (pa.array([5], pa.int32()), pa.array([5, 7]), pa.int64()),
-    "integers without a sign": (pa.array([5], pa.uint8()), pa.array([5, -7]), pa.int64()),
-    "floats and integers": (pa.array([0.5, 5.0]), pa.array([5, 7]), pa.float64()),
-    "zeros with a sign": (pa.array([-0.0]), pa.array([0.0]), pa.float64()),
-    "widths of text": (pa.array(["a"], pa.large_string()), pa.array(["a", "b"]), pa.string()),
-    "widths of bytes": (pa.array([b"a"], pa.large_binary()), pa.array([b"a"]), pa.binary()),
-    "dictionaries": (pa.array(["a"]).dictionary_encode(), pa.array(["a", "b"]), pa.string()),
-    "units of times": (
-        pa.array([NOON], pa.timestamp("s", "UTC")),
-        pa.array([NOON], pa.timestamp("ns", "UTC")),
-        pa.timestamp("ns", "UTC"),
-    ),
-    "units of dates": (pa.array([NOON.date()], pa.date64()), pa.array([NOON.date()]), pa.date64()),
+ALIKE = {  # as above, and the type of the keys of the sum
+    "null": ([None], "null", ["a"], "string", "string"),
+    "numbers that are all missing": ([None], "double", ["a"], "string", "string"),
+    "all of both missing": ([None], "double", [None], "string", "double"),
+    "widths of integers": ([5], "int32", [5, 7], "int64", "int64"),
+    "integers without a sign": ([5], "uint8", [5, -7], "int64", "int64"),
+    "floats and integers": ([0.5, 5.0], "double", [5, 7], "int64", "double"),
+    "zeros with a sign": ([-0.0], "double", [0.0], "double", "double"),
+    "widths of text": (["a"], "large_string", ["a", "b"], "string", "string"),
+    "widths of bytes": ([b"a"], "large_binary", [b"a"], "binary", "binary"),
+    "dictionaries": (["a"], pa.dictionary("int32", "string"), ["a", "b"], "string", "string"),
+    "units of times": ([NOON], pa.timestamp("s", "UTC"), [NOON], NANOSECONDS, NANOSECONDS),
+    "units of dates": ([DAY], "date64", [DAY], "date32", "date64"),
 }
 
 
 @pytest.mark.parametrize("case", ALIKE.values(), ids=ALIKE)
-def test_types_that_hold_the_values_of_both_are_found_in_any_order(
-    case: tuple[pa.Array, pa.Array, pa.DataType],
-) -> None:
+def test_types_that_hold_the_values_of_both_are_found_in_any_order(case):
     *keys, kind = case
-    first, second = keyed(*keys)
+    first, second = keyed(pa.array(*keys[:2]), pa.array(*keys[2:]))
+    values = first.keys["key"].to_pylist() + second.keys["key"].to_pylist()
 
     both = first + second
 
     assert both == second + first
-    assert both.keys.schema.types == [kind]
-    values = [value for key in keys for value in key.to_pylist()]
+    assert both.keys.schema == pa.schema({"key": kind})
     assert both.keys["key"].to_pylist() == sorted(set(values), key=lambda v: (v is None, v))
     assert both.counts.sum() == len(values)
 
 
-def test_any_tree_of_additions_gives_the_same_table() -> None:
+def test_any_tree_of_additions_gives_the_same_table():
     keys = [pa.nulls(1), pa.nulls(1, pa.float64()), pa.array([7], pa.int32()), pa.array([7.0])]
     tables = keyed(*keys)
     whole = sum(tables)
@@ -267,12 +223,12 @@ def test_any_tree_of_additions_gives_the_same_table() -> None:
         assert a + (b + (c + d)) == whole
 
 
-def test_tables_that_do_not_fit_are_refused(table: ss.SketchTable) -> None:
+def test_tables_that_do_not_fit_are_refused(table):
     with pytest.raises(IncompatibleSketchesError, match="merge_by"):
         table + table.merge_by("shop")
-    other = ss.sketch_by(X, by=SHOPS, spec=SPEC.prefix(10))
+    a, b = (ss.sketch_by(X, by=SHOPS, spec=spec) for spec in (SPEC, SPEC.prefix(10)))
     with pytest.raises(IncompatibleSketchesError, match="different plans"):
-        table.merge_by("shop") + ss.SketchTable(other.keys.rename_columns(["shop"]), other.sketches)
+        a + b
     with pytest.raises(DataError, match="cannot merge by 'city'"):
         table.merge_by("city")
     for names in ([], ["shop", "shop"]):
@@ -280,36 +236,22 @@ def test_tables_that_do_not_fit_are_refused(table: ss.SketchTable) -> None:
             table.merge_by(names)
 
 
-def test_a_table_without_sketches_is_refused(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "data.parquet")
-    with pytest.raises(DataError, match=r"data.parquet: a table of sketches has a column 'sketch'"):
-        ss.SketchTable.from_parquet(tmp_path / "data.parquet")
-    for arrow, words in (
-        (pa.table({"key": [1], "sketch": ["text"]}), "holds string, not bytes"),
-        (pa.table({"sketch": [b""]}), "at least one column of keys.*Select the columns of the key"),
-    ):
-        with pytest.raises(DataError, match=words):
-            ss.SketchTable.from_arrow(arrow)
-
-
-def test_a_damaged_sketch_is_named_by_its_row(table: ss.SketchTable) -> None:
+def test_a_damaged_sketch_is_named_by_its_row(table):
     arrow = table.to_arrow()
-    data = arrow.column("sketch").to_pylist()
+    data = arrow["sketch"].to_pylist()
     data[4] = data[4][:-1] + bytes([data[4][-1] ^ 1])
-    broken = arrow.set_column(3, "sketch", pa.array(data, pa.binary()))
     with pytest.raises(SketchFormatError, match="row 4 of the table"):
-        ss.SketchTable.from_arrow(broken)
+        ss.SketchTable.from_arrow(arrow.set_column(3, "sketch", [data]))
 
 
-def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet_is_refused(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"no table")
     with pytest.raises(DataError, match=r"cannot read .*t.parquet' as a Parquet file"):
         ss.SketchTable.from_parquet(tmp_path / "t.parquet")
 
 
-def test_a_key_named_count_cannot_be_stored(tmp_path: Path) -> None:
-    rows = ss.sketch(np.ones((1, 2)), dataclasses.replace(SPEC, columns=None))
-    table = ss.SketchTable(pa.table({"count": [1]}), (rows,))
+def test_a_key_named_count_cannot_be_stored(tmp_path):
+    table = ss.SketchTable(pa.table({"count": [1]}), (ss.sketch(X, SPEC),))
     with pytest.raises(DataError, match="Rename it"):
         table.to_parquet(tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()
