@@ -167,14 +167,14 @@ ALWAYS_INLINE int64_t nearest_integer(double value) {
 }
 
 // What rows add to their cells: weight, offsets, squared offsets in two limbs.
-// rows (n, d), factors (n,) and their roots or null, labels (n,), centers (cells, d),
-// totals (cells, 1 + 3 d) IN/OUT
+// rows (n, d), factors (n,) and their roots or null, labels (n,), places (n,) among totals, centers
+// (cells, d), totals (places, 1 + 3 d) IN/OUT
 inline void add_cells(const double *rows, const double *factors, const double *roots, const int32_t *labels,
-                      int64_t n, int64_t d, const double *centers, double per_unit, double weight_unit,
-                      int64_t *totals) {
+                      const int32_t *places, int64_t n, int64_t d, const double *centers, double per_unit,
+                      double weight_unit, int64_t *totals) {
     for (int64_t row = 0; row < n; row++) {
         const double *x = rows + row * d, *c = centers + labels[row] * d;
-        int64_t *cell = totals + labels[row] * (1 + 3 * d);
+        int64_t *cell = totals + (int64_t)places[row] * (1 + 3 * d);
         int64_t *sums = cell + 1, *low = sums + d, *high = low + d;
         const double f = factors == nullptr ? 1.0 : factors[row], root = roots == nullptr ? 1.0 : roots[row];
         cell[0] += nearest_integer(f * weight_unit);
@@ -210,15 +210,15 @@ inline void project(const double *rows, int64_t n, int64_t d, const double *colu
 
 // What rows add to their cells where these have axes: weight, offsets of 16 bits, squared length
 // and squared coordinates.
-// coordinates (n, p), middles (cells, p), totals (cells, 2 + d + p) IN/OUT, the rest as above
+// coordinates (n, p), middles (cells, p), totals (places, 2 + d + p) IN/OUT, the rest as above
 inline void add_wide_cells(const double *rows, const double *factors, const double *roots,
-                           const int32_t *labels, int64_t n, int64_t d, const double *centers,
-                           const double *coordinates, const double *middles, int64_t p, double per_unit,
-                           double weight_unit, int64_t *totals) {
+                           const int32_t *labels, const int32_t *places, int64_t n, int64_t d,
+                           const double *centers, const double *coordinates, const double *middles, int64_t p,
+                           double per_unit, double weight_unit, int64_t *totals) {
     for (int64_t row = 0; row < n; row++) {
         const double *x = rows + row * d, *c = centers + labels[row] * d;
         const double *y = coordinates + row * p, *g = middles + labels[row] * p;
-        int64_t *cell = totals + labels[row] * (2 + d + p), *sums = cell + 1, *squares = sums + d;
+        int64_t *cell = totals + (int64_t)places[row] * (2 + d + p), *sums = cell + 1, *squares = sums + d;
         const double f = factors == nullptr ? 1.0 : factors[row], root = roots == nullptr ? 1.0 : roots[row];
         cell[0] += nearest_integer(f * weight_unit);
         int64_t length = 0;

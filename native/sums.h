@@ -58,15 +58,14 @@ void add_group(const Real *rows, const float *weights, const float *panel, int64
         }
 }
 
-// rows (n, d), weights (n,), panels (panels, d, PANEL), totals (2, m) IN/OUT
+// Rows of one run (n, d), weights (n,), panels (panels, d, PANEL), totals (2, m) IN/OUT; sums (panels,
+// 2, PANEL) of zeros, which they are again, and last (ROWS, d) are for scratch.
 template <typename Real>
-void dense(const Real *rows, const float *weights, int64_t n, int64_t d, const float *panels,
-           int64_t m, int64_t *totals) {
+void add_run(const Real *rows, const float *weights, int64_t n, int64_t d, const float *panels,
+             int64_t m, int64_t *sums, Real *last, int64_t *totals) {
     const int64_t n_panels = (m + PANEL - 1) / PANEL, whole = n - n % ROWS;
-    Buffer<int64_t> sums(n_panels * 2 * PANEL);
-    Buffer<Real> last(ROWS * d);  // what is missing in the last tile has weight 0
-    float last_weights[ROWS] = {};
-    std::copy(rows + whole * d, rows + n * d, (Real *)last);
+    float last_weights[ROWS] = {};  // what is missing in the last tile has weight 0
+    std::copy(rows + whole * d, rows + n * d, last);
     std::copy(weights + whole, weights + n, last_weights);
     for (int64_t first = 0; first < whole; first += GROUP) {
         const int64_t size = std::min<int64_t>(GROUP, whole - first);
@@ -83,6 +82,18 @@ void dense(const Real *rows, const float *weights, int64_t n, int64_t d, const f
     for (int64_t wave = 0; wave < 2; wave++)
         for (int64_t j = 0; j < m; j++)
             totals[wave * m + j] += sums[(j / PANEL * 2 + wave) * PANEL + j % PANEL];
+    std::fill(sums, sums + n_panels * 2 * PANEL, 0);
+}
+
+// Runs of rows: run r has those from starts[r] on, and adds to totals + slots[r] 2 m.
+template <typename Real>
+void dense(const Real *rows, const float *weights, const int64_t *starts, const int64_t *slots, int64_t n_runs,
+           int64_t d, const float *panels, int64_t m, int64_t *totals) {
+    Buffer<int64_t> sums((m + PANEL - 1) / PANEL * 2 * PANEL);
+    Buffer<Real> last(ROWS * d);
+    for (int64_t r = 0; r < n_runs; r++)
+        add_run<Real>(rows + starts[r] * d, weights + starts[r], starts[r + 1] - starts[r], d, panels, m, sums,
+                      last, totals + slots[r] * 2 * m);
 }
 
 // --- structured frequencies ---------------------------------------------------------------------
@@ -237,7 +248,7 @@ inline void add_lanes(const int32_t *sums, int64_t n_vectors, int64_t m, int64_t
 
 // rows (n, d), weights (n,), signs (blocks, 3, size), radii (blocks size,), totals (2, m) IN/OUT
 template <typename Real>
-void structured(const Real *rows, const float *weights, int64_t n, int64_t d, const Real *signs,
+void structured_run(const Real *rows, const float *weights, int64_t n, int64_t d, const Real *signs,
                 const float *radii, int64_t n_blocks, int64_t size, int64_t m, int64_t *totals) {
     int levels = 0;
     while ((int64_t(1) << levels) < size) levels++;
@@ -266,6 +277,16 @@ void structured(const Real *rows, const float *weights, int64_t n, int64_t d, co
         }
         add_lanes(sums, (stop - group + LANES - 1) / LANES, m, totals);
     }
+}
+
+// Runs of rows, as above.
+template <typename Real>
+void structured(const Real *rows, const float *weights, const int64_t *starts, const int64_t *slots,
+                int64_t n_runs, int64_t d, const Real *signs, const float *radii, int64_t n_blocks,
+                int64_t size, int64_t m, int64_t *totals) {
+    for (int64_t r = 0; r < n_runs; r++)
+        structured_run<Real>(rows + starts[r] * d, weights + starts[r], starts[r + 1] - starts[r], d, signs,
+                             radii, n_blocks, size, m, totals + slots[r] * 2 * m);
 }
 
 // --- once a row -----------------------------------------------------------------------------------
@@ -393,9 +414,10 @@ struct Products {  // of the columns, in three limbs
     }
 };
 
-// rows (n, d), factors (n,) and their roots or null, limbs (3, 2 d + products) IN/OUT
-inline void moments(const double *rows, const double *factors, const double *roots, int64_t n_rows, int64_t d,
-                    double per_unit, bool full, int64_t *limbs) {
+// rows of runs (see dense), factors (n,) and their roots or null, limbs of each run (3, 2 d + products)
+// IN/OUT
+inline void moments(const double *rows, const double *factors, const double *roots, const int64_t *starts,
+                    int64_t n_runs, int64_t d, double per_unit, bool full, int64_t *limbs) {
     const int64_t n_products = full ? d * (d + 1) / 2 : d, stride = 2 * d + n_products;
     const int64_t rows_of_strip = std::min<int64_t>(std::max<int64_t>(STRIP_NUMBERS / d, 8), STRIP);
     const int64_t size = rows_of_strip * d, slack = TALL + WIDE, n_lines = (d + WIDE - 1) / WIDE;
@@ -416,42 +438,46 @@ inline void moments(const double *rows, const double *factors, const double *roo
             for (int64_t k = 0; k < d; k++) scaled[i * d + k] = by[i] * strip[i * d + k];
         return (const double *)scaled;
     };
-    for (int64_t first = 0; first < n_rows; first += rows_of_strip) {
-        const int64_t n = std::min(rows_of_strip, n_rows - first);
-        const double *strip = rows + first * d;
-        const double *values = factors == nullptr ? strip : scale(strip, factors + first, n);
-        double squares = round_all(values, n * d, per_unit, rounded, rests);
-        for (int64_t j = 0; j < d; j += WIDE) {
-            add_line(nullptr, rounded, j, d, n, lines + j);
-            add_line(nullptr, rests, j, d, n, lines + n_lines * WIDE + j);
+    for (int64_t run = 0; run < n_runs; run++, limbs += 3 * stride) {
+        const int64_t n_rows = starts[run + 1];
+        for (int64_t first = starts[run]; first < n_rows; first += rows_of_strip) {
+            const int64_t n = std::min(rows_of_strip, n_rows - first);
+            const double *strip = rows + first * d;
+            const double *values = factors == nullptr ? strip : scale(strip, factors + first, n);
+            double squares = round_all(values, n * d, per_unit, rounded, rests);
+            for (int64_t j = 0; j < d; j += WIDE) {
+                add_line(nullptr, rounded, j, d, n, lines + j);
+                add_line(nullptr, rests, j, d, n, lines + n_lines * WIDE + j);
+            }
+            if (++n_strips % STRIPS == 0) flush_columns();
+            if (factors != nullptr) {
+                values = scale(strip, roots + first, n);
+                squares = round_all(values, n * d, per_unit, rounded, rests);
+            }
+            const bool is_short = squares <= (double)n * SHORT_ROW;
+            const double bound = is_short ? squares : (double)n * LONG_ROW;
+            if (pending + bound > EXACT) {
+                products.flush(limbs + 2 * d, stride);
+                pending = 0.0;
+            }
+            pending += bound;
+            if (is_short) {
+                products.add(rounded, rounded, n, 0);
+                continue;
+            }
+            for (int64_t i = 0; i < n * d; i++) {
+                high[i] = std::nearbyint(rounded[i] / LIMB);
+                low[i] = rounded[i] - high[i] * LIMB;
+            }
+            products.add(low, low, n, 0);
+            products.add(low, high, n, 1);
+            products.add(high, low, n, 1);
+            products.add(high, high, n, 2);
         }
-        if (++n_strips % STRIPS == 0) flush_columns();
-        if (factors != nullptr) {
-            values = scale(strip, roots + first, n);
-            squares = round_all(values, n * d, per_unit, rounded, rests);
-        }
-        const bool is_short = squares <= (double)n * SHORT_ROW;
-        const double bound = is_short ? squares : (double)n * LONG_ROW;
-        if (pending + bound > EXACT) {
-            products.flush(limbs + 2 * d, stride);
-            pending = 0.0;
-        }
-        pending += bound;
-        if (is_short) {
-            products.add(rounded, rounded, n, 0);
-            continue;
-        }
-        for (int64_t i = 0; i < n * d; i++) {
-            high[i] = std::nearbyint(rounded[i] / LIMB);
-            low[i] = rounded[i] - high[i] * LIMB;
-        }
-        products.add(low, low, n, 0);
-        products.add(low, high, n, 1);
-        products.add(high, low, n, 1);
-        products.add(high, high, n, 2);
+        products.flush(limbs + 2 * d, stride);
+        flush_columns();
+        pending = 0.0;
     }
-    products.flush(limbs + 2 * d, stride);
-    flush_columns();
 }
 
 }  // namespace VARIANT

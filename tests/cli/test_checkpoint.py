@@ -27,7 +27,7 @@ SLOWED = """
 import sys, time
 from sketchshift.sketch import checkpoint
 from sketchshift.data import text_files
-from sketchshift.sketch.measure import RowAdder
+from sketchshift.sketch.rows import RowAdder
 checkpoint.SECONDS, checkpoint.SHARE = 0.02, 1.0
 text_files.PIECE_BYTES = 200_000
 add = RowAdder.add

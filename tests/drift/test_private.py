@@ -14,7 +14,7 @@ from sketchshift.drift.noise import AddedNoise, quantile
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.release import count_factor, release_vector, sensitivity
-from sketchshift.privacy.sketch import NoisyMeasure, PrivateSketch
+from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
 
 SPEC = ss.privacy.plan_declared(center=[2.0, 2.0], spread=4.0, n_clusters=4)
 KAPPA = 5.39
@@ -31,7 +31,7 @@ def released(raw: ss.Sketch, rng: np.random.Generator, kappa: float = KAPPA) -> 
         rng.bytes(16).hex(), "release", 0.5 / kappa**2, 1e-8, float(sensitivity(raw.spec)), scale,
         "add_remove", 1, "numpy",
     )  # fmt: skip
-    totals = NoisyMeasure.from_vector(vector, raw.spec, count_factor(raw.spec), scale)
+    totals = NoisyTotals.from_vector(vector, raw.spec, count_factor(raw.spec), scale)
     return PrivateSketch(raw.spec, raw.fingerprint, totals, Ledger.of((charge,)))
 
 

@@ -103,7 +103,7 @@ def test_a_reference_stays_what_the_slices_are_compared_with():
 def test_tables_and_mappings_have_times():
     sketches, _ = slices_of(6, changed=1, shift=1.0)
     days = [f"2026-01-0{i}" for i in range(1, 7)]
-    table = ss.SketchTable(pa.table({"day": days}), tuple(sketches))
+    table = ss.SketchTable.of(pa.table({"day": days}), tuple(sketches))
 
     found = ss.drift.since_when(table)
 

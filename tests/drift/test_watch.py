@@ -21,7 +21,7 @@ def table(blobs):
         rows = blobs.rows(ROWS, shares=shares, seed=day)
         keys += [{"day": day, "shop": shop} for shop in "ab"]
         slices += [ss.sketch(rows[i::2], blobs.spec) for i in range(2)]
-    return ss.SketchTable(pa.Table.from_pylist(keys), tuple(slices))
+    return ss.SketchTable.of(pa.Table.from_pylist(keys), tuple(slices))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import sketchshift as ss
 from sketchshift.features import Axes, Cells, Landmarks, Origin
 from sketchshift.recipe import Category, Frequency, Number, Recipe
-from sketchshift.sketch.measure import Moments
+from sketchshift.sketch.moments import Moments
 
 EVERY_DISTANCE = (0.01, 0.3, 1.0, 2.0, 1e9)
 """Factors of rows: in cells, around them, beyond the reach of cells, beyond that of waves."""
@@ -32,7 +32,7 @@ def data(d, n=20):
 def integers_of(sketch):
     """Return all integers of a sketch as nested lists by name; keys come before far rows."""
     totals = sketch._totals
-    moments = Moments.of(totals.parts["moments"], sketch.spec)
+    moments = Moments.of(totals.integers("moments"), sketch.spec)
     found = {
         "count": totals.count,
         "n_invalid": totals.n_invalid,
@@ -40,9 +40,10 @@ def integers_of(sketch):
     }
     for name in ("sums", "rests", "partial_rests", "products"):
         found[name] = getattr(moments, name).tolist()
-    for name, integers in totals.parts.items():
-        if name == "far":
-            found[name] = [[*key, *row] for key, row in integers[0].rows.items()]
+    for name in totals.layout.by_name:
+        integers = totals.integers(name)
+        if name == "outliers":
+            found["far"] = [[*key, *row] for key, row in integers.items()]
         elif name != "moments":
             found[name] = integers.tolist()
     return {name: _shortened(numbers) for name, numbers in found.items()}

@@ -20,10 +20,10 @@ import numpy as np
 
 import sketchshift as ss
 from sketchshift.data import Block
-from sketchshift.kernels import CELL_REACH, PHASE_LIMIT, Centers, select_kernel
+from sketchshift.kernels import CELL_REACH, PHASE_LIMIT, Centers, Runs, select_kernel
 from sketchshift.kernels.cpu import CpuKernel
 from sketchshift.kernels.cpu.library import variants
-from sketchshift.sketch.measure import RowAdder, make_accumulator
+from sketchshift.sketch.rows import RowAdder, make_adders
 from sketchshift.sketch.sketch import Sketch
 
 PAIRS = 150_000  # rows times frequencies times columns: the reference is slow
@@ -102,16 +102,27 @@ def bring_within(rows, largest, limit, close=False):
 # --- comparisons ----------------------------------------------------------------------------------
 
 
-def accumulate(accumulator, rows, weights, m):
+def draw_runs(rng, n):
+    """One run of all rows, or several, of which each adds to totals of its own."""
+    if rng.random() < 0.5:
+        return Runs.one(n)
+    return Runs.of(np.sort(rng.integers(0, 1 + n // int(rng.integers(1, 9)), n)))
+
+
+def accumulate(accumulator, rows, weights, m, runs=None):
     totals = np.zeros((2, m), dtype=np.int64)
     accumulator(rows, weights, totals)
-    return [totals]
+    if runs is None:
+        return [totals]
+    by_slot = np.zeros((1 + runs.slots.max(), 2, m), dtype=np.int64)
+    accumulator(rows, weights, by_slot, runs)
+    return [totals, by_slot]
 
 
 def draw_dense(rng):
     n, d, m = draw_sizes(rng)
     turns = draw_numbers(rng, (d, m)).astype(np.float32)
-    given = *draw_rows(rng, n, d, float(np.abs(turns).max())), m
+    given = *draw_rows(rng, n, d, float(np.abs(turns).max())), m, draw_runs(rng, n)
     return lambda kernel: accumulate(kernel.dense(turns), *given)
 
 
@@ -121,7 +132,7 @@ def draw_structured(rng):
     n = draw_size(rng, min(500, 2 * PAIRS // (size + m) // 8), 0)
     signs = rng.choice([-1, 1], size=(-(-m // size), 3, size)).astype(np.float32)
     radii = np.ldexp(rng.random(m), -rng.integers(4, 20)).astype(np.float32)
-    given = *draw_rows(rng, n, d, size), m
+    given = *draw_rows(rng, n, d, size), m, draw_runs(rng, n)
     return lambda kernel: accumulate(kernel.structured(signs, radii), *given)
 
 
@@ -149,10 +160,11 @@ def draw_moments(rng):
     close = rng.random() < 0.3
     rows = unit * bring_within(draw_numbers(rng, (n, d)), 1.0 / d, 2.0**24, close)
     factors = draw_weights(rng, n) if rng.random() < 0.5 else None
+    runs = draw_runs(rng, n)
 
     def compute(kernel):
-        limbs = kernel.moments(rows, factors, unit, full=full).astype(object)
-        return [str(([1, 2**20, 2**40] @ limbs).tolist()).encode()]
+        limbs = kernel.moments(rows, factors, unit, runs, full=full).astype(object)
+        return [str([([1, 2**20, 2**40] @ each).tolist() for each in limbs]).encode()]
 
     return compute
 
@@ -191,6 +203,8 @@ def draw_cells(rng):
         axes = np.linalg.qr(rng.normal(size=(d, rng.integers(1, d + 1))))[0].T
         centers = replace(centers, axes=axes.astype(np.float32))
 
+    places = rng.integers(0, 5, n)
+
     def compute(kernel):
         totals = np.zeros((n_centers, centers.width), dtype=np.int64)
         cells = kernel.cells(centers)
@@ -199,7 +213,11 @@ def draw_cells(rng):
         left = cells.add(here, along, factors, totals) or ()
         labels, squares = cells.nearest(narrow)
         distances = kernel.distances(points)(narrow)
-        return [totals, labels, squares, np.ascontiguousarray(distances), *left]
+        elsewhere = np.zeros((5, centers.width), dtype=np.int64)
+        some = squares <= np.float32(centers.limit)
+        given = rows[some], kernel.on_host(along)[some], None if factors is None else factors[some]
+        cells.sum_at(*given, labels[some], places[some], elsewhere)
+        return [totals, labels, squares, np.ascontiguousarray(distances), elsewhere, *left]
 
     return compute
 
@@ -230,7 +248,7 @@ def draw_sketch(rng):
         weights += rng.integers(0, 2 ** int(rng.integers(1, 6)), len(X))
 
     def compute(kernel):
-        adder = RowAdder(spec, kernel, make_accumulator(spec, kernel))
+        adder = RowAdder(spec, kernel, make_adders(spec, kernel))
         adder.add(Block(X, weights))
         return [Sketch(spec, spec.fingerprint, adder.totals()).to_bytes()]
 

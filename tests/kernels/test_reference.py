@@ -11,7 +11,7 @@ import scipy.linalg
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from sketchshift.kernels.contract import BITS, LIMB_BITS, MOMENT_BITS
+from sketchshift.kernels.contract import BITS, LIMB_BITS, MOMENT_BITS, Runs
 from sketchshift.kernels.reference import KERNEL, fused_multiply_add, integer_waves
 
 # digits of a dtype, and what the last binary digit of a number may be worth, as a power of two:
@@ -126,7 +126,7 @@ def test_moments_are_the_exact_sums_of_rounded_numbers(full):
     K = 2**MOMENT_BITS / 0.25
     pairs = np.triu_indices(4) if full else np.diag_indices(4)
     for factors in (rng.uniform(0, 16, 30), None):
-        limbs = KERNEL.moments(rows, factors, 0.25, full=full).astype(object)
+        limbs = KERNEL.moments(rows, factors, 0.25, Runs.one(30), full=full)[0].astype(object)
 
         f = 1.0 if factors is None else factors[:, None]
         v = f * rows * K

@@ -12,7 +12,8 @@ from sketchshift.decoders.noisy_cells import move_to_cells
 from sketchshift.features import Cells, Origin
 from sketchshift.kernels import BITS
 from sketchshift.privacy.release import cell_factor
-from sketchshift.sketch.cells import ClippedPart, NoisyCells
+from sketchshift.sketch.clipped import ClippedFamily, NoisyCells
+from sketchshift.sketch.digits import into_digits
 
 CENTERS = np.random.default_rng(3).normal(size=(12, 3)).round(3)
 CELLS = Cells.of([*CENTERS, CENTERS[0], CENTERS[1] + [0.001, 0.0, 0.0]], unit=0.25)
@@ -31,8 +32,8 @@ def spec_of(d: int, n_cells: int) -> ss.SketchSpec:
 @pytest.mark.parametrize("d", [1, 3, 64, 300])
 def test_rows_at_all_kinds_of_places_stay_within_the_bound_of_cells(d, rng):
     """At centers, at radii and a few floats off them, in all directions, inside and far outside."""
-    part, n = ClippedPart(spec_of(d, 1 if d == 64 else 9)), 100_000 // d
-    labels = rng.integers(0, part.shape[0], n)
+    part, n = ClippedFamily(spec_of(d, 1 if d == 64 else 9)), 100_000 // d
+    labels = rng.integers(0, part.full_shape[0], n)
     ways = rng.normal(size=(n, d)) * rng.choice([0.0, 1.0], size=(n, d), p=[0.3, 0.7])
     ways /= np.maximum(np.linalg.norm(ways, axis=1), 1e-300)[:, None]
     near = 1.0 + rng.integers(-8, 9, n) * 2.0**-52
@@ -50,8 +51,8 @@ def test_the_radius_of_a_cell_is_the_distance_to_the_nearest_other_center():
     off = np.linalg.norm(table[:, None] - table, axis=2)
     off[off == 0.0] = np.inf  # two cells are at one place
 
-    np.testing.assert_allclose(ClippedPart(SPEC).radii, off.min(axis=1), rtol=1e-12)
-    assert ClippedPart(spec_of(2, 1)).radii == [100.0]  # the ball is all there is
+    np.testing.assert_allclose(ClippedFamily(SPEC).radii, off.min(axis=1), rtol=1e-12)
+    assert ClippedFamily(spec_of(2, 1)).radii == [100.0]  # the ball is all there is
 
 
 # Sketches with private cells are exact.
@@ -79,16 +80,22 @@ def test_without_noise_a_release_tells_the_clipped_sums_of_the_rows(rng, release
 def test_integers_of_clipped_cells_that_no_rows_leave_are_refused(rng):
     """A cell of n rows has offsets of n + rounding and half as large squares at most."""
     raw = ss.sketch(rng.normal(size=(200, 3)), SPEC)
-    cell = raw._totals.parts["clipped"][3]
-    good = cell.copy()
+    entries = raw._totals.entries["clipped"]
+    at_cell = int(np.flatnonzero(entries.names[:, 1] == 3)[0])
+    good = raw._totals.integers("clipped")[3]
     n = int(good[0])
+
+    def put(numbers):
+        entries.digits[at_cell] = into_digits(np.array([numbers], dtype=np.int64))[0]
+
     most = n + (n >> BITS)
     for at, number in ((0, n + 2**BITS), (1, most + 1), (2, -most - 1), (-1, -1), (-1, n // 2 + 1)):
-        cell[:] = good
-        cell[at] = number
+        wrong = good.copy()
+        wrong[at] = number
+        put(wrong)
         with pytest.raises(ss.errors.SketchFormatError, match="not those of any rows"):
             ss.Sketch.from_bytes(raw.to_bytes())
-    cell[:] = n, most, -most, 0, n // 2
+    put([n, most, -most, 0, n // 2])
     assert ss.Sketch.from_bytes(raw.to_bytes()) == raw
 
 

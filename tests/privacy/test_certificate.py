@@ -15,8 +15,8 @@ from scipy import stats
 
 import sketchshift as ss
 from sketchshift.data import datasets
-from sketchshift.privacy.sketch import NoisyMeasure, PrivateSketch
-from sketchshift.sketch.cells import ClippedPart
+from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
+from sketchshift.sketch.clipped import ClippedFamily
 
 K, DRAWS = 5, 2000
 
@@ -31,7 +31,7 @@ class Rows:
         self.good = ss.metrics.lloyd(self.X, K)
         # the rows, moved to the radii of their cells: all are in the ball
         rows = (self.X - spec.center_vector) * spec.per_unit
-        table, radii = spec.cells.table.astype(np.float64), ClippedPart(spec).radii
+        table, radii = spec.cells.table.astype(np.float64), ClippedFamily(spec).radii
         labels = np.square(rows[:, None] - table).sum(axis=2).argmin(axis=1)
         offsets = rows - table[labels]
         lengths = np.linalg.norm(offsets, axis=1)
@@ -50,7 +50,7 @@ def redraw(quiet: PrivateSketch, rng) -> PrivateSketch:
     noise = rng.normal(scale=totals.scale, size=totals.vector.shape)
     vector = totals.vector + np.rint(noise).astype(np.int64)
     factors = totals.count_factor, totals.scale, totals.cell_factor
-    return replace(quiet, _totals=NoisyMeasure.from_vector(vector, quiet.spec, *factors))
+    return replace(quiet, _totals=NoisyTotals.from_vector(vector, quiet.spec, *factors))
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def test_neighbours_without_noise_differ_in_the_payload_alone(X, public_spec, re
     assert left == right
     for payload, each in zip((a, b), raw, strict=True):
         count = each.count * count_factor(public_spec)
-        numbers = [*each._totals.waves.ravel(), count]
+        numbers = [*each._totals.integers("waves").ravel(), count]
         assert bytes(payload) == np.array(numbers, dtype="<i8").tobytes()
 
 
@@ -94,7 +94,7 @@ def test_integers_that_could_overflow_are_refused(public_spec):
     cells = Cells.of(np.eye(2, 3), unit=1.0)
     for options in ({"sketch_size": 10_000}, {"sketch_size": 200, "cells": cells}):
         raw = ss.Sketcher(replace(public_spec, **options)).sketch()
-        raw._totals.count = 2**39
+        raw._totals.counts[0, 0] = 2**39
         with pytest.raises(ss.errors.PrivacyError, match=r"would reach 2\*\*62"):
             release_vector(raw)
 

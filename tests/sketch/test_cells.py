@@ -95,31 +95,31 @@ def far_sketch():
 
 
 def test_integers_that_no_rows_left_are_refused(far_sketch):
-    parts = far_sketch._totals.parts
-    cells, partial, (far,) = parts["cells"], parts["partial"], parts["far"][0].rows.values()
+    totals = far_sketch._totals
+    cells, far = (totals.entries[name].digits for name in ("cells", "outliers"))
+    partial = totals.dense[:, totals.layout.places["partial"]]
 
-    for integers, place, change in (
-        *[(cells, (3, 0), 2**34), (cells, (3, 0), -(2**60))],
-        *[(cells, (2, 1), 2**60), (cells, (1, 4), -(2**70))],
-        *[(far, 0, 2**110), (far, 4, -(2**110))],
-        *[(partial, 0, 1), (partial, 0, -3001), (partial, 0, -3002)],
+    for digits, (entry, place), change in (
+        *[(cells, (3, 1), 4), (cells, (3, 1), -(2**28))],
+        *[(cells, (2, 5), 2**28), (cells, (1, 18), -(2**6))],
+        *[(far, (0, 3), 2**14), (far, (0, 19), -(2**14))],
+        *[(partial, (0, 0), 1), (partial, (0, 0), -3001), (partial, (0, 0), -3002)],
     ):
-        integers[place] += change
+        digits[entry, place] += change
         with pytest.raises(ss.errors.SketchFormatError, match="integers are not those of any rows"):
             ss.Sketch.from_bytes(far_sketch.to_bytes())
-        integers[place] -= change
+        digits[entry, place] -= change
     assert ss.Sketch.from_bytes(far_sketch.to_bytes()) == far_sketch
 
 
 def test_keys_that_no_far_row_has_are_refused(far_sketch):
-    far = far_sketch._totals.parts["far"][0]
-    (integers,) = far.rows.values()
+    names = far_sketch._totals.entries["outliers"].names
 
     for key in (
         *[(2, -1, 0, 1025, 1), (0, -1, 0, 5, 1), (2, -1, 2, 5, 1), (2, -1, 0, 5, 3)],
         *[(2, 3, 0, 5, 1), (1, 20, 0, 5, 1), (1, -2, 0, 5, 1), (2, -1, 0, -1100, 1)],
     ):
-        far.rows = {key: integers}
+        names[0, 1:] = key
         with pytest.raises(ss.errors.SketchFormatError, match="no far rows with the key"):
             ss.Sketch.from_bytes(far_sketch.to_bytes())
 

@@ -22,7 +22,7 @@ import sketchshift as ss
 from sketchshift.data import npy, source, text_files
 from sketchshift.sketch import checkpoint
 from sketchshift.sketch.file import pack, unpack
-from sketchshift.sketch.measure import RowAdder
+from sketchshift.sketch.rows import RowAdder
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=30, bandwidth=1.0)
 NAMED = ss.SketchSpec(n_features=2, sketch_size=30, bandwidth=1.0, columns=("x", "y"))

@@ -85,10 +85,10 @@ def test_coefficients_are_those_of_a_power_of_two():
 def test_sums_that_no_rows_have_are_refused():
     s = ss.sketch(rows(7), SPEC)
     for change in (-(2**40), 2**40):
-        totals = s._totals.copy()
-        totals.parts["landmarks"][1] += change
-        assert not totals.is_sound(SPEC)
-    assert s._totals.is_sound(SPEC)
+        totals = s._totals.take(np.arange(1))
+        totals.dense[0, totals.layout.places["landmarks"]][2:4] += [0, change >> 32]
+        assert not totals.is_sound()
+    assert s._totals.is_sound()
 
 
 def test_landmarks_are_drawn_from_the_rows_each_once():

@@ -149,7 +149,7 @@ def test_no_slice_left_says_so(table):
 def keyed(*keys):
     """Make a table of each array of keys; a sketch tells which table it is from."""
     return [
-        ss.SketchTable(pa.table({"key": key}), (ss.sketch([[i, i]], SPEC),) * len(key))
+        ss.SketchTable.of(pa.table({"key": key}), (ss.sketch([[i, i]], SPEC),) * len(key))
         for i, key in enumerate(keys)
     ]
 
@@ -251,7 +251,7 @@ def test_a_file_that_is_not_parquet_is_refused(tmp_path):
 
 
 def test_a_key_named_count_cannot_be_stored(tmp_path):
-    table = ss.SketchTable(pa.table({"count": [1]}), (ss.sketch(X, SPEC),))
+    table = ss.SketchTable.of(pa.table({"count": [1]}), (ss.sketch(X, SPEC),))
     with pytest.raises(DataError, match="Rename it"):
         table.to_parquet(tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()

@@ -103,6 +103,17 @@ class Block:
     keys: Any = None
     rows: IntArray | None = None
 
+    def cut(self, span: slice) -> Block:
+        """Return some rows that follow each other."""
+        return replace(
+            self,
+            values=self.values[span],
+            weights=None if self.weights is None else self.weights[span],
+            first_row=self.first_row + span.start,
+            keys=None if self.keys is None else self.keys.slice(span.start, span.stop - span.start),
+            rows=None if self.rows is None else self.rows[span],
+        )
+
 
 SHOWN = 5  # rows that a message names
 

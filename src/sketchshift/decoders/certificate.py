@@ -26,7 +26,8 @@ from sketchshift.errors import DataError
 from sketchshift.kernels import BITS, CELL_WEIGHT_BITS
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.sketch.cells import CellSums, NoisyCells
+from sketchshift.sketch.cells import CellSums
+from sketchshift.sketch.clipped import NoisyCells
 
 __all__ = ["Certificate", "bound_cost", "certify"]
 

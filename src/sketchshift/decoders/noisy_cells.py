@@ -15,7 +15,7 @@ import numpy as np
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.features import Cells
 from sketchshift.kernels import select_kernel
-from sketchshift.sketch.cells import NoisyCells
+from sketchshift.sketch.clipped import NoisyCells
 
 __all__ = ["move_to_cells"]
 

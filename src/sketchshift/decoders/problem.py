@@ -33,7 +33,8 @@ from sketchshift.features.plan import MAX_CLUSTERS, planned_clusters, plans_wave
 from sketchshift.kernels import BITS
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
-from sketchshift.sketch.cells import CellSums, NoisyCells
+from sketchshift.sketch.cells import CellSums
+from sketchshift.sketch.clipped import NoisyCells
 
 __all__ = [
     "EMPTY",

@@ -226,7 +226,7 @@ def _join_batches(batches: Batches, n_rows: int | None) -> Iterator[pa.Table]:
 
 def _schema_of_parts(empty: pa.Table, keys: Sequence[Key]) -> types.StructType:
     """Columns of the sketches by key that a worker gives for a partition."""
-    no_slices = SketchTable(pa.table(read_keys(empty, keys)), ()).to_arrow()
+    no_slices = SketchTable(pa.table(read_keys(empty, keys)), None).to_arrow()
     return from_arrow_schema(no_slices.drop_columns("count").schema, prefer_timestamp_ntz=True)
 
 

@@ -21,6 +21,7 @@ from sketchshift.kernels.contract import (
     Kernel,
     LandmarkAccumulator,
     Matcher,
+    Runs,
 )
 from sketchshift.kernels.select import processors, select_kernel
 
@@ -43,6 +44,7 @@ __all__ = [
     "Kernel",
     "LandmarkAccumulator",
     "Matcher",
+    "Runs",
     "processors",
     "select_kernel",
 ]

@@ -16,7 +16,7 @@ turns     frequencies divided by 2 pi, float32, shape (d, m): t = <x', turns> is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,6 +51,7 @@ __all__ = [
     "LandmarkAccumulator",
     "LeftOut",
     "Matcher",
+    "Runs",
 ]
 
 BITS = 22
@@ -140,10 +141,57 @@ G1 = 5931642
 """Largest abs(a) + abs(b), likewise; both are recomputed by ``make test-slow``."""
 
 
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Rows that follow each other, and where their sums go.
+
+    Attributes
+    ----------
+    starts : int64 array of shape (R + 1,)
+        First row of each run, and the number of rows.
+    slots : int64 array of shape (R,)
+        Which of several totals a run adds to; ascending, each once.
+    """
+
+    starts: IntArray
+    slots: IntArray
+
+    @classmethod
+    def of(cls, slots: IntArray) -> Runs:
+        """Find the runs of rows by the ascending slot (n,) of each row."""
+        n = len(slots)
+        if not n or slots[0] == slots[-1]:
+            return cls(np.array([0, n], dtype=np.int64), slots[:1] if n else np.zeros(1, np.int64))
+        firsts = np.concatenate([[0], np.flatnonzero(slots[1:] != slots[:-1]) + 1])
+        return cls(np.append(firsts, n), slots[firsts])
+
+    @classmethod
+    def one(cls, n: int) -> Runs:
+        """A single run of n rows."""
+        return cls(np.array([0, n], dtype=np.int64), np.zeros(1, dtype=np.int64))
+
+    def __iter__(self) -> Iterator[tuple[slice, int]]:
+        """The rows of each run, and its slot."""
+        ends = self.starts.tolist()
+        for i, slot in enumerate(self.slots.tolist()):
+            yield slice(ends[i], ends[i + 1]), slot
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of rows of each run."""
+        return np.diff(self.starts)
+
+
 class Accumulator(Protocol):
     """Sums of the cosines and sines of rows at frequencies packed beforehand."""
 
-    def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+    def __call__(
+        self,
+        rows: RealArray,
+        weights: Float32Array,
+        totals: IntArray,
+        runs: Runs | None = None,
+    ) -> None:
         """Add the integers of every row to the totals.
 
         Parameters
@@ -153,8 +201,10 @@ class Accumulator(Protocol):
             precision of the phases.
         weights : float32 array of shape (n,)
             IN. In [0, 1].
-        totals : int64 array of shape (2, m)
+        totals : int64 array of shape (2, m), with runs (slots, 2, m)
             IN/OUT. Cosines, then sines, in units of 2**-BITS.
+        runs : Runs or None
+            IN. Which of the totals each row adds to.
         """
         ...
 
@@ -262,6 +312,28 @@ class CellAccumulator(Protocol):
         left_out : pair of int arrays of shape (l,), or None
             Indices of the rows that were not added, since they are farther than the limit, and
             their nearest centers; None if there are none.
+        """
+        ...
+
+    def sum_at(
+        self,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        labels: IntArray,
+        places: IntArray,
+        totals: IntArray,
+    ) -> None:
+        """Add every row to one of the totals, as :meth:`add` adds it to its cell.
+
+        Parameters
+        ----------
+        rows, coordinates, factors
+            As in :meth:`add`, on the host.
+        labels, places : int arrays of shape (n,)
+            IN. The cell of each row, and which of the totals it adds to.
+        totals : int64 array of shape (places, width)
+            IN/OUT.
         """
         ...
 
@@ -413,15 +485,21 @@ class Kernel(Protocol):
         ...
 
     def moments(
-        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+        self,
+        rows: FloatArray,
+        factors: FloatArray | None,
+        unit: float,
+        runs: Runs,
+        *,
+        full: bool,
     ) -> IntArray:
         """First and second moments of rows as integers, in three limbs.
 
         With f a row's factor (None: 1), v = K (f x') and K = 2**MOMENT_BITS / unit, the sums
         of rint(v); of the rests rint(2**LIMB_BITS (v - rint(v))); and of the products of the
         rint(K (sqrt(f) x')): the upper triangle row by row, or the squares alone unless
-        ``full``. Returns int64 of shape (3, number of sums); limb i counts 2**(LIMB_BITS i).
-        At most ``MOMENT_ROWS`` rows.
+        ``full``. Returns int64 of shape (runs, 3, number of sums); limb i counts
+        2**(LIMB_BITS i). At most ``MOMENT_ROWS`` rows.
         """
         ...
 

@@ -9,9 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
-from sketchshift.kernels.contract import BITS, POWER_OF_TWO, LandmarkAccumulator
+from sketchshift.kernels.contract import (
+    BITS,
+    POWER_OF_TWO,
+    Centers,
+    LandmarkAccumulator,
+    LeftOut,
+)
 
-__all__ = ["Correlations", "OnHost"]
+__all__ = ["CellsOnHost", "Correlations", "OnHost"]
 
 _PAIRS = 1 << 15  # of row and landmark held at a time: they stay in cache
 _FAINTEST = -64.0  # binary logarithm of a kernel that is 0 in integers
@@ -66,6 +72,43 @@ def _integer_kernels(rows: FloatArray, columns: FloatArray, rate: float) -> Floa
         power *= s
         power += coefficient
     return np.ldexp(power, n.astype(np.int32) + BITS)
+
+
+class _SumsCells(Protocol):
+    centers: Centers
+
+    def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]: ...
+
+    def sum_at(
+        self,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        labels: IntArray,
+        places: IntArray,
+        totals: IntArray,
+    ) -> None: ...
+
+
+class CellsOnHost:
+    """What every accumulator for cells offers, given its ``nearest`` and ``sum_at``."""
+
+    def add(
+        self: _SumsCells,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        totals: IntArray,
+    ) -> LeftOut | None:
+        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
+        labels, squares = self.nearest(rows.astype(np.float32))
+        is_out, left_out = squares > np.float32(self.centers.limit), None
+        if is_out.any():
+            left_out = np.flatnonzero(is_out), labels[is_out]
+            rows, coordinates, labels = rows[~is_out], coordinates[~is_out], labels[~is_out]
+            factors = None if factors is None else factors[~is_out]
+        self.sum_at(rows, coordinates, factors, labels, labels, totals)
+        return left_out
 
 
 # Features, correlation and Hessian for decoders, out of a kernel's one pass of sines.

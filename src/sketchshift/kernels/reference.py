@@ -28,10 +28,10 @@ from sketchshift.kernels.contract import (
     Accumulator,
     CellAccumulator,
     Centers,
-    LeftOut,
     Matcher,
+    Runs,
 )
-from sketchshift.kernels.host import Correlations, OnHost
+from sketchshift.kernels.host import CellsOnHost, Correlations, OnHost
 
 __all__ = [
     "KERNEL",
@@ -240,7 +240,7 @@ class ReferenceKernel(OnHost, Correlations):
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         block = max(1, _BLOCK // turns.shape[1])
 
-        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+        def add(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
             for first in range(0, len(rows), block):
                 part = rows[first : first + block]
                 t = np.zeros((len(part), turns.shape[1]), dtype=rows.dtype)
@@ -248,14 +248,14 @@ class ReferenceKernel(OnHost, Correlations):
                     t = fused_multiply_add(column[:, None], turn[None, :], t)
                 _add_waves(t, weights[first : first + block], totals)
 
-        return accumulate
+        return _by_runs(add)
 
     def structured(self, signs: Float32Array, radii: Float32Array) -> Accumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         size = signs.shape[-1]
         block = max(1, _BLOCK // size)
 
-        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+        def add(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
             for first in range(0, len(rows), block):
                 part = rows[first : first + block]
                 padded = np.zeros((len(part), size), dtype=rows.dtype)
@@ -268,12 +268,24 @@ class ReferenceKernel(OnHost, Correlations):
                     t = y[:, : span.stop - span.start] * radii[span]
                     _add_waves(t, weights[first : first + block], totals[:, span])
 
-        return accumulate
+        return _by_runs(add)
 
     def moments(
-        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+        self,
+        rows: FloatArray,
+        factors: FloatArray | None,
+        unit: float,
+        runs: Runs,
+        *,
+        full: bool,
     ) -> IntArray:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        parts = [(rows[some], None if factors is None else factors[some]) for some, _ in runs]
+        return np.stack([self._moments(*part, unit, full=full) for part in parts])
+
+    def _moments(
+        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+    ) -> IntArray:
         f = np.ones(len(rows)) if factors is None else factors
         per_unit = 2.0**MOMENT_BITS / unit
         v = (f[:, None] * rows) * per_unit
@@ -320,15 +332,15 @@ def _squared_distances(points: Float32Array, rows: Float32Array) -> Float32Array
     return s
 
 
-class ReferenceCells:
+class ReferenceCells(CellsOnHost):
     """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
 
     def __init__(self, centers: Centers) -> None:
-        self._centers, self._per_unit = centers, centers.per_unit
+        self.centers, self._per_unit = centers, centers.per_unit
 
     def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
-        of = self._centers
+        of = self.centers
         to_middles = _squared_distances(rows, of.middles)
         chosen = np.argsort(to_middles, axis=1, kind="stable")[:, : of.probes]
         group = np.repeat(np.arange(len(of.middles)), np.diff(of.starts))
@@ -337,20 +349,18 @@ class ReferenceCells:
         labels = squares.argmin(axis=1)
         return labels, squares[np.arange(len(rows)), labels].astype(np.float32)
 
-    def add(
+    def sum_at(
         self,
         rows: FloatArray,
         coordinates: FloatArray,
         factors: FloatArray | None,
+        labels: IntArray,
+        places: IntArray,
         totals: IntArray,
-    ) -> LeftOut | None:
-        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
-        of = self._centers
-        labels, squares = self.nearest(rows.astype(np.float32))
-        out = np.flatnonzero(squares > np.float32(of.limit))
-        inside, left_out = np.delete(np.arange(len(rows)), out), (out, labels[out])
-        rows, labels = rows[inside], labels[inside]
-        f = np.ones(len(rows)) if factors is None else factors[inside]
+    ) -> None:
+        """Add every row to one of the totals: the row of cell ``labels`` to that at ``places``."""
+        of = self.centers
+        f = np.ones(len(rows)) if factors is None else factors
         offsets = rows - of.centers[labels]
         sums, w = (self._steps(factors, offsets) for factors in (f, np.sqrt(f)))
         if of.axes is None:
@@ -359,12 +369,11 @@ class ReferenceCells:
             squares = np.hstack([low, high]).astype(np.int64)
         else:
             middles = KERNEL.project(of.centers.astype(np.float64), of.axes)
-            along = self._steps(np.sqrt(f), coordinates[inside] - middles[labels])
+            along = self._steps(np.sqrt(f), coordinates - middles[labels])
             one = 2.0**BITS
             squares = np.hstack([(w**2).sum(axis=1, keepdims=True), along**2])
         weights = np.rint(f * one).astype(np.int64)[:, None]
-        np.add.at(totals, labels, np.hstack([weights, sums, squares]))
-        return left_out if len(out) else None
+        np.add.at(totals, places, np.hstack([weights, sums, squares]))
 
     def _steps(self, factors: FloatArray, offsets: FloatArray) -> IntArray:
         return np.rint((factors[:, None] * offsets) * self._per_unit).astype(np.int64)
@@ -404,6 +413,21 @@ class ReferenceMatcher:
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """See :class:`~sketchshift.kernels.contract.Matcher`."""
         return descend(self, alpha, C, S, mean, covariance, strength, iterations, floor)
+
+
+def _by_runs(add: Callable[[RealArray, Float32Array, IntArray], None]) -> Accumulator:
+    """Add the rows of each run to its own totals."""
+
+    def accumulate(
+        rows: RealArray, weights: Float32Array, totals: IntArray, runs: Runs | None = None
+    ) -> None:
+        if runs is None:
+            add(rows, weights, totals)
+            return
+        for some, slot in runs:
+            add(rows[some], weights[some], totals[slot])
+
+    return accumulate
 
 
 def _add_waves(t: RealArray, weights: Float32Array, totals: IntArray) -> None:

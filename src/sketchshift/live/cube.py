@@ -38,7 +38,6 @@ from sketchshift.errors import (
     SketchshiftError,
 )
 from sketchshift.features import SketchSpec
-from sketchshift.live.cube_digits import Layout, SliceRows, SliceSums, block_of
 from sketchshift.live.cube_log import (
     WHOLE,
     Commit,
@@ -49,7 +48,6 @@ from sketchshift.live.cube_log import (
     read_bounds,
 )
 from sketchshift.live.cube_parts import PartIndex, write_part
-from sketchshift.live.cube_rows import can_read, read_blocks
 from sketchshift.sketch.file import (
     CUBE_HEAD,
     check_fingerprint,
@@ -60,13 +58,13 @@ from sketchshift.sketch.file import (
     unpack,
 )
 from sketchshift.sketch.keys import number_groups, parse, stack_keys
-from sketchshift.sketch.measure import Measure
 from sketchshift.sketch.reading import Reading
 from sketchshift.sketch.sketch import Sketch, check_same_spec
-from sketchshift.sketch.sketcher import Progress, report_blocks
-from sketchshift.sketch.slices import sums_of
+from sketchshift.sketch.sketcher import Progress
+from sketchshift.sketch.slices import sums_of, tables_of
 from sketchshift.sketch.stored import stack_all
 from sketchshift.sketch.table import COUNT, SketchTable
+from sketchshift.sketch.totals import Layout, Sums, Totals
 from sketchshift.sketch.where import columns_named, find_ranges, find_rows
 
 __all__ = ["Cube"]
@@ -125,7 +123,7 @@ class Cube:
     def __init__(self, path: Path, spec: SketchSpec, by: tuple[str, ...], reading: Any) -> None:
         self.path, self.spec, self.by = path, spec, by
         self.reading: dict[str, Any] = dict(reading)
-        self._log, self._layout = Log(path), Layout(spec)
+        self._log, self._layout = Log(path), Layout.of(spec)
         self._heads: dict[str, PartIndex] = {}
         self._last: _Selection | None = None
 
@@ -329,12 +327,11 @@ class Cube:
         return state.number
 
     def _written_sums(self, sign: int, sums: SketchTable | Sketch) -> Iterator[_Held]:
-        keys, sketches = self._slices_of(sums)
-        left = [i for i, sketch in enumerate(sketches) if sketch.count or sketch.n_invalid]
-        if left:
-            block = block_of(self._layout, [sketches[i]._totals for i in left])
+        keys, totals = self._slices_of(sums)
+        left = np.flatnonzero(totals.counts.any(axis=1))
+        if len(left):
             own = keys.take(pa.array(left)) if self.by else keys
-            yield self._written(sign, own, SliceRows.of(self._layout, block))
+            yield self._written(sign, own, totals.take(left))
 
     def _written_rows(
         self, sign: int, rows: Any, n_threads: int | None, progress: Progress | None
@@ -342,13 +339,12 @@ class Cube:
         from sketchshift.data.hive import keep_text
 
         source = keep_text(self._reading.open(rows))
-        if not self.by or not can_read(self.spec, self._reading):
+        if not self.by:
             sums = sums_of(source, self._reading, n_threads=n_threads, progress=progress)
             yield from self._written_sums(sign, sums)
             return
-        blocks = report_blocks(source, progress)
-        for keys, block in read_blocks(source, blocks, self._reading, self._layout):
-            yield self._written(sign, keys, SliceRows.of(self._layout, block))
+        for table in tables_of(source, self._reading, n_threads, progress):
+            yield from self._written_sums(sign, table)
 
     @property
     def _reading(self) -> Reading:
@@ -372,13 +368,14 @@ class Cube:
             Time is linear in the bytes of the slices, memory does not grow with them.
         """
 
-        def add(state: State) -> SliceSums:
+        def add(state: State) -> Sums:
             selection = self._select(state, where)
-            sums = SliceSums(self._layout, 1)
+            sums = Sums(self._layout, 1)
             self._add(selection, sums, np.zeros(len(selection), dtype=np.int64))
             return sums
 
-        return self._sketch(self._read(add).measures()[0])
+        totals = self._checked_sums(self._read(add).totals())
+        return Sketch(self.spec, self.spec.fingerprint, totals)
 
     def table(
         self,
@@ -408,7 +405,7 @@ class Cube:
         names = list(self.keys) if by is None else [by] if isinstance(by, str) else list(by)
         _check_names(names, self.keys)
 
-        def add(state: State) -> tuple[Any, SliceSums]:
+        def add(state: State) -> tuple[Any, Sums]:
             selection = self._select(state, where)
             groups, numbers = number_groups(selection.own_keys.select(names))
             if len(groups) > max_slices:
@@ -418,16 +415,14 @@ class Cube:
                     "allow more with max_slices."
                 )
                 raise DataError(msg)
-            sums = SliceSums(self._layout, len(groups))
+            sums = Sums(self._layout, len(groups))
             self._add(selection, sums, numbers)
             return groups, sums
 
         groups, sums = self._read(add)
-        sketches = [self._sketch(sum_, groups, i) for i, sum_ in enumerate(sums.measures())]
-        left = [i for i, sketch in enumerate(sketches) if sketch.count or sketch.n_invalid]
-        return SketchTable(
-            groups.take(pa.array(left, pa.int64())), tuple(sketches[i] for i in left)
-        )
+        totals = self._checked_sums(sums.totals(), groups)
+        left = np.flatnonzero(totals.counts.any(axis=1))
+        return SketchTable(groups.take(pa.array(left)), totals.take(left), self.spec.fingerprint)
 
     def summary(self, where: str | None = None) -> tuple[Any, IntArray]:
         """Keys and numbers of rows of all slices that are left, without their sums.
@@ -507,21 +502,17 @@ class Cube:
         for span in spans(len(groups), self._part_slices):
             some = np.flatnonzero((numbers >= span.start) & (numbers < span.stop))
             own = selection.only(some)
-            if len(some) == span.stop - span.start and own.is_alike():
-                slices = own.rows().in_order(np.argsort(numbers[some]))
-                yield self._written(1, groups.slice(span.start, len(some)), slices)
-                continue
-            sums = SliceSums(self._layout, span.stop - span.start)
+            sums = Sums(self._layout, span.stop - span.start)
             own.add_to(sums, numbers[some] - span.start)
-            block, left = sums.block().without_zeros()
+            totals, left = sums.totals().without_zeros()
             if len(left):
                 keys = groups.take(pa.array(left + span.start))
-                yield self._written(1, keys, SliceRows.of(self._layout, block))
+                yield self._written(1, keys, totals)
 
     @property
     def _part_slices(self) -> int:
         """Slices of a part that others are put together in."""
-        return max(1, min(PART_SLICES, PART_BYTES // self._layout.n_bytes))
+        return max(1, min(PART_SLICES, PART_BYTES // (8 * self._layout.width)))
 
     def _tidy(self, state: State) -> None:
         """Put small parts of about the same size together, once they are many.
@@ -536,7 +527,7 @@ class Cube:
             if len(records) >= FEW_PARTS:
                 self._put_together(records)
 
-    def _add(self, selection: _Selection, sums: SliceSums, groups: IntArray) -> None:
+    def _add(self, selection: _Selection, sums: Sums, groups: IntArray) -> None:
         """Add slices to sums, unless more rows went from one of them than came."""
         if selection.add_to(sums, groups):
             self._check_counts(*selection.totals())
@@ -602,13 +593,16 @@ class Cube:
         msg = f"a part of the cube {self.path} is not there: {cause.filename}. {WHOLE}"
         return SketchFormatError(msg)
 
-    def _sketch(self, measure: Measure, keys: Any = None, i: int = 0) -> Sketch:
-        """The sketch of sums, that must be those of rows; of slice i of some keys, if of one."""
-        totals = Measure.total([Measure.zero(self.spec), measure])
-        if not totals.is_sound(self.spec):
-            left = f"{counted(totals.count, 'row')} would be left, with sums that no rows have"
+    def _checked_sums(self, totals: Totals, keys: Any = None) -> Totals:
+        """Sums that must be those of rows: of slices with some keys, or of all."""
+        totals.check_capacity()
+        are_sound = totals.are_sound()
+        if not are_sound.all():
+            i = int(np.argmin(are_sound))
+            n = counted(int(totals.counts[i, 0]), "row")
+            left = f"{n} would be left, with sums that no rows have"
             raise self._removed_too_much("" if keys is None else _slice_in_words(keys, i), left)
-        return Sketch(self.spec, self.spec.fingerprint, measure)
+        return totals
 
     def _check_counts(self, keys: Any, counts: IntArray) -> None:
         """Refuse slices (G, 2) that more rows have gone from than came."""
@@ -626,33 +620,35 @@ class Cube:
         )
         return RemovalError(msg)
 
-    def _slices_of(self, sums: SketchTable | Sketch) -> tuple[Any, tuple[Sketch, ...]]:
-        """Keys and sketches, of the spec and the keys of the cube."""
+    def _slices_of(self, sums: SketchTable | Sketch) -> tuple[Any, Totals]:
+        """Keys and totals, of the spec and the keys of the cube."""
         if isinstance(sums, Sketch) and not self.by:
-            return pa.table({"": [0]}).select([]), self._checked((sums,))
+            self._check_spec(sums)
+            return pa.table({"": [0]}).select([]), sums._totals
         if isinstance(sums, SketchTable) and sums.by == self.keys:
-            return sums.keys, self._checked(sums.sketches)
+            if sums.totals is None or not len(sums):
+                return sums.keys, Totals.zero(self._layout, 0)
+            self._check_spec(sums.any_sketch())
+            return sums.keys, sums.totals
         shown = f"a table by {listed(self.keys)}" if self.by else "a sketch"
         got = f"a table by {listed(sums.by)}" if isinstance(sums, SketchTable) else "a sketch"
         msg = f"this cube takes {shown}, and it was given {got}. Sketch the rows by its keys."
         raise IncompatibleSketchesError(msg)
 
-    def _checked(self, sketches: tuple[Sketch, ...]) -> tuple[Sketch, ...]:
-        own = Sketch(self.spec, self.spec.fingerprint, Measure.zero(self.spec))
-        for sketch in sketches:
-            check_same_spec(own, sketch, "merge")
-        return sketches
+    def _check_spec(self, sketch: Sketch) -> None:
+        own = Sketch(self.spec, self.spec.fingerprint, Totals.zero(self._layout))
+        check_same_spec(own, sketch, "merge")
 
     @contextmanager
-    def _written(self, sign: int, keys: Any, slices: SliceRows) -> Iterator[PartRecord]:
+    def _written(self, sign: int, keys: Any, totals: Totals) -> Iterator[PartRecord]:
         """A part on the disk; nobody sweeps it while the body runs."""
         keys = self._conform(keys)
         name = f"{secrets.token_hex(16)}.slices"
         with hold_new(self.path / "drafts") as file:
-            sizes = write_part(file, self._layout, keys, slices)
+            sizes = write_part(file, keys, totals)
             put_down(file, self.path / "parts" / name)
-            record = PartRecord(name, sign, len(slices.counts), *sizes, bounds_of(keys))
-            del keys, slices  # many parts are held until they are committed
+            record = PartRecord(name, sign, len(totals), *sizes, bounds_of(keys))
+            del keys, totals  # many parts are held until they are committed
             yield record
 
     def _conform(self, keys: Any) -> Any:
@@ -738,23 +734,13 @@ class _Selection:
             own = slice(ends[i], ends[i + 1])
             yield self.records[i], self.indexes[i], own, some[own] - self.starts[i]
 
-    def is_alike(self) -> bool:
-        """Whether the slices can be copied as they lie: rows that came, with the same digits."""
-        parts = [(record, index) for record, index, _, _ in self.by_part()]
-        return all(record.sign > 0 and index.is_like(parts[0][1]) for record, index in parts)
-
-    def rows(self) -> SliceRows:
-        """All slices, that :meth:`is_alike` says can be copied."""
-        found = (index.read_rows(rows) for _, index, _, rows in self.by_part())
-        return SliceRows.join([slices for _, slices in chain.from_iterable(found)])
-
-    def add_to(self, sums: SliceSums, groups: IntArray) -> bool:
+    def add_to(self, sums: Sums, groups: IntArray) -> bool:
         """Add all slices to the groups (n,) that they belong to, and say whether rows went."""
         has_gone = False
         for record, index, own, rows in self.by_part():
-            for span, slices in index.read_rows(rows):
-                sums.add(slices, groups[own][span], record.sign)
-                has_gone = has_gone or bool((record.sign * slices.counts < 0).any())
+            for span, totals in index.read_rows(rows):
+                sums.add(totals, groups[own][span], record.sign)
+                has_gone = has_gone or bool((record.sign * totals.counts < 0).any())
         return has_gone
 
     def totals(self) -> tuple[Any, IntArray]:

@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 from sketchshift._writing import publish, write_atomically
 from sketchshift.errors import SketchFormatError
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
+from sketchshift.sketch.keys import to_stream
 
-__all__ = ["WHOLE", "Commit", "Log", "PartRecord", "State", "bounds_of", "read_bounds", "to_stream"]
+__all__ = ["WHOLE", "Commit", "Log", "PartRecord", "State", "bounds_of", "read_bounds"]
 
 COMMIT_MAGIC = b"\x89SKL\r\n\x1a\n"
 STATE_MAGIC = b"\x89SKT\r\n\x1a\n"
@@ -372,12 +373,3 @@ def read_bounds(text: str) -> Any:
     if len(bounds) != 3:
         raise SketchFormatError(f"the ends of the keys of a part are {len(bounds)} rows, not 3.")
     return bounds
-
-
-def to_stream(table: Any, compression: str | None = None) -> bytes:
-    """A table as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue())

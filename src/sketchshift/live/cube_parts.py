@@ -1,17 +1,18 @@
 """Parts of a cube: files of slices that never change.
 
 A part has a head with the keys of its slices, an index, and the digits of the slices
-(:mod:`sketchshift.live.cube_digits`), each slice with a digest: so some of them can be read and
+(:mod:`sketchshift.sketch.totals`), each slice with a digest: so some of them can be read and
 checked without the others. ``docs/format.md`` has the bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,10 +22,12 @@ import pyarrow as pa
 
 from sketchshift._typing import BoolArray, IntArray
 from sketchshift.errors import SketchFormatError
-from sketchshift.live.cube_digits import Digits, Family, Layout, SliceRows
-from sketchshift.live.cube_log import PartRecord, to_stream
+from sketchshift.live.cube_log import PartRecord
+from sketchshift.sketch.digits import Digits
+from sketchshift.sketch.family import Family
 from sketchshift.sketch.file import name_file, pack, read_header, unpack
-from sketchshift.sketch.keys import as_type, encode_keys
+from sketchshift.sketch.keys import as_type, encode_keys, to_stream
+from sketchshift.sketch.totals import Entries, Layout, Totals
 
 __all__ = ["PartIndex", "write_part"]
 
@@ -42,37 +45,41 @@ _DIGEST = 16
 _READ_BYTES = 2**26  # of slices that are in memory at a time
 
 
-def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) -> tuple[int, int]:
+def write_part(file: IO[bytes], keys: Any, totals: Totals) -> tuple[int, int]:
     """Write slices.
 
     Parameters
     ----------
     file : file
         Empty.
-    layout : Layout
-        Of the slices.
     keys : Arrow table of n rows
         Their keys; without columns for a cube of one slice.
-    slices : SliceRows
-        Their integers, with entries in the order of the slices.
+    totals : Totals
+        Of n slices. Digits that are 0 in all of them are left out.
 
     Returns
     -------
     n_head, n_bytes : int
         Bytes of the head of the file, and of all of it.
     """
-    n, dense = len(slices.counts), slices.dense
+    layout, n = totals.layout, len(totals)
+    needed = {
+        f.name: _digits_needed(totals.dense[:, layout.places[f.name]], f) for f in layout.dense
+    }
+    dense = np.ascontiguousarray(totals.dense[:, _dense_places(layout, needed)])
     tables, ends = [], []
-    for family in layout.tables:
-        owners, table, _ = slices.entries[family.name]
-        tables.append(table)
-        ends.append(np.searchsorted(owners, np.arange(n + 1)))
-    index = _index_of(slices.counts, dense, tables, ends)
+    for family in layout.sparse:
+        own = totals.entries[family.name]
+        needed[family.name] = _digits_needed(own.digits, family)
+        digits = own.digits[:, _places_of(family, needed[family.name])]
+        tables.append(np.hstack([own.names[:, 1:], digits]).astype("<i4"))
+        ends.append(np.searchsorted(own.names[:, 0], np.arange(n + 1)))
+    index = _index_of(totals.counts, dense, tables, ends)
     head = pack(
         MAGIC,
         {
-            "digits": layout.digits_in(slices),
-            "entries": {f.name: len(own) for f, own in zip(layout.tables, tables, strict=True)},
+            "digits": {name: _shorten(numbers) for name, numbers in needed.items()},
+            "entries": {f.name: len(own) for f, own in zip(layout.sparse, tables, strict=True)},
             "fingerprint": layout.spec.fingerprint,
             "index": _digest_of(index).hex(),
             "n_keys": keys.num_columns,
@@ -83,6 +90,53 @@ def write_part(file: IO[bytes], layout: Layout, keys: Any, slices: SliceRows) ->
     n_bytes = file.write(head)
     n_bytes += sum(file.write(_bytes_of(each)) for each in (index, dense, *tables))
     return len(head), n_bytes
+
+
+# Digits in a file: how many each integer of a family has, and where they stand among all.
+
+
+def _digits_needed(digits: Digits, family: Family) -> IntArray:
+    """How many digits each integer takes in the file, shape (integers,); 0 where all are 0."""
+    some = digits.any(axis=0).reshape(family.n_integers, family.n_digits)
+    return np.asarray((some * np.arange(1, family.n_digits + 1)).max(axis=1))
+
+
+def _places_of(family: Family, needed: IntArray) -> IntArray:
+    """Where the digits in the file stand among all of a family."""
+    return np.flatnonzero((np.arange(family.n_digits) < needed[:, None]).ravel())
+
+
+def _dense_places(layout: Layout, needed: Mapping[str, IntArray]) -> IntArray:
+    found = [layout.places[f.name].start + _places_of(f, needed[f.name]) for f in layout.dense]
+    return np.concatenate(found)
+
+
+def _shorten(numbers: IntArray) -> list[list[int]]:
+    """Runs of equal numbers, as pairs of the number and how often it stands there."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    lengths = np.diff(np.append(starts, len(numbers)))
+    return [[int(numbers[at]), int(n)] for at, n in zip(starts, lengths, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _places_in(layout: Layout, digits: str) -> tuple[IntArray, list[IntArray]]:
+    """Where the digits of a file stand among all: those always there, those of each table."""
+    content = json.loads(digits)
+    needed = {family.name: _lengthen(content[family.name], family) for family in layout.families}
+    tables = [_places_of(family, needed[family.name]) for family in layout.sparse]
+    return _dense_places(layout, needed), tables
+
+
+def _lengthen(runs: Any, family: Family) -> IntArray:
+    try:
+        numbers, lengths = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    except (TypeError, ValueError, OverflowError):
+        numbers = lengths = np.full(1, -1)
+    is_sound = ((numbers >= 0) & (numbers <= family.n_digits)).all()
+    is_sound &= ((lengths >= 0) & (lengths <= family.n_integers)).all()
+    if not is_sound or lengths.sum() != family.n_integers:
+        raise SketchFormatError(f"the digits of {family.name} are not those of the spec.")
+    return np.repeat(numbers, lengths)
 
 
 def _bytes_of(array: Any) -> memoryview:
@@ -179,16 +233,15 @@ class PartIndex:
         keys: dict[str, Any],
     ) -> PartIndex:
         n, digits, entries = content["n_slices"], content["digits"], content["entries"]
-        families = [*layout.dense, *layout.tables]
         has_all = all(len(own) == n and not own.indices.null_count for own in keys.values())
         if n != record.n_slices or len(keys) != content["n_keys"] or not has_all:
             raise SketchFormatError("its keys are not those of its slices.")
-        names = {family.name for family in families}, {family.name for family in layout.tables}
+        names = set(layout.by_name), {family.name for family in layout.sparse}
         are_counts = all(type(length) is int and length >= 0 for length in entries.values())
         if (set(digits), set(entries)) != names or not are_counts:
             raise SketchFormatError("its digits are not those of the spec.")
-        places, others = layout.places_in(digits)
-        tables = [(f, entries[f.name], own) for f, own in zip(layout.tables, others, strict=True)]
+        places, others = _places_in(layout, json.dumps(digits, sort_keys=True))
+        tables = [(f, entries[f.name], own) for f, own in zip(layout.sparse, others, strict=True)]
         sizes = [8 * (4 + 2 * len(tables)) * n, 4 * len(places) * n]
         sizes += [4 * length * (family.id_width + len(own)) for family, length, own in tables]
         firsts = list(accumulate([record.n_head, *sizes]))
@@ -236,7 +289,7 @@ class PartIndex:
         index: IntArray = _read_spans(file, self._firsts[0], firsts, lasts, width, "<i8")
         return index
 
-    def read_rows(self, rows: IntArray) -> Iterator[tuple[slice, SliceRows]]:
+    def read_rows(self, rows: IntArray) -> Iterator[tuple[slice, Totals]]:
         """Some slices, with those of some megabytes in memory at a time.
 
         Parameters
@@ -248,8 +301,8 @@ class PartIndex:
         ------
         span : slice
             Of the rows.
-        slices : SliceRows
-            Each compared with its digest.
+        totals : Totals
+            Each slice compared with its digest.
         """
         if not len(rows):
             return
@@ -266,10 +319,6 @@ class PartIndex:
                 own = rows[some]
                 yield some, self._read(file.fileno(), own, index[some], _spans_of(own))
 
-    def is_like(self, other: PartIndex) -> bool:
-        """Whether both have the same digits, as :meth:`Layout.places_in` tells."""
-        return self._places is other._places
-
     def _sizes(self, index: IntArray) -> IntArray:
         """Bytes of slices, by their rows of the index, of which entries are in the file."""
         begins, lengths = self._entries(index)
@@ -285,7 +334,7 @@ class PartIndex:
         n = len(self._tables)
         return index[:, 2 : 2 + n], index[:, 2 + n : 2 + 2 * n]
 
-    def _read(self, file: int, rows: IntArray, index: IntArray, spans: _Spans) -> SliceRows:
+    def _read(self, file: int, rows: IntArray, index: IntArray, spans: _Spans) -> Totals:
         dense = _read_spans(file, self._firsts[1], spans.firsts, spans.lasts, len(self._places))
         entries, tables, ends = {}, [], []
         begins, lengths = self._entries(index)
@@ -299,7 +348,9 @@ class PartIndex:
                 table = _read_spans(file, self._firsts[2 + i], froms[:, i], tos[:, i], width)
                 self._check_names(family, table)
                 owners = np.repeat(np.arange(len(rows)), lengths[:, i])
-            entries[family.name] = owners, table, places
+            names = np.column_stack([owners, table[:, : family.id_width]])
+            digits = _spread(table[:, family.id_width :], places, family.width)
+            entries[family.name] = Entries(names, digits)
             tables.append(table)
             ends.append(np.append(0, np.cumsum(lengths[:, i])))
         digests, wanted = _digests(index[:, :-2].copy(), dense, tables, ends), index[:, -2:].copy()
@@ -309,14 +360,23 @@ class PartIndex:
             row = rows[np.argmax(is_wrong)]
             msg = f"the digest of slice {row} does not match: the file was damaged."
             raise SketchFormatError(msg)
-        return SliceRows(index[:, :2], dense, self._places, entries)
+        return Totals(
+            self.layout, index[:, :2], _spread(dense, self._places, self.layout.width), entries
+        )
 
     @staticmethod
     def _check_names(family: Family, table: Digits) -> None:
         if family.id_width == 1 and len(table):
             numbers = table[:, 0]
-            if numbers.min() < 0 or numbers.max() >= family.part.shape[0]:
+            if numbers.min() < 0 or numbers.max() >= family.full_shape[0]:
                 raise SketchFormatError(f"there is no such entry of {family.name}.")
+
+
+def _spread(digits: Digits, places: IntArray, width: int) -> Digits:
+    """Digits of a file (n, places) among all (n, width), of which the others are 0."""
+    found = np.zeros((len(digits), width), dtype=np.int32)
+    found[:, places] = digits
+    return found
 
 
 def _validate(keys: Any) -> None:

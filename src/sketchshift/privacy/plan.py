@@ -33,9 +33,9 @@ from sketchshift.features.spec import MAX_PRIVATE_CELLS
 from sketchshift.kernels import select_kernel
 from sketchshift.privacy.ledger import Account, check_account
 from sketchshift.privacy.mechanism import Budget, Look
-from sketchshift.sketch.measure import clip_rows
 from sketchshift.sketch.plan import plan_collection_or_rows
 from sketchshift.sketch.reading import Planning, Reading
+from sketchshift.sketch.rows import clip_rows
 from sketchshift.sketch.sketcher import REACHED
 
 __all__ = ["check_ball", "outline_spec", "plan", "plan_declared", "plan_public", "within_reach"]

@@ -21,7 +21,7 @@ from sketchshift.features import Charge, Origin, SketchSpec
 from sketchshift.kernels import BITS
 from sketchshift.privacy.ledger import Account, Ledger, check_account
 from sketchshift.privacy.mechanism import LARGEST, Budget, epsilon_of
-from sketchshift.privacy.sketch import NoisyMeasure, PrivateSketch, released_parts
+from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch, released_parts
 from sketchshift.sketch import Sketch, SketchTable
 
 __all__ = [
@@ -83,7 +83,7 @@ def release_vector(sketch: Sketch) -> IntArray:
 
     With cells J (2 + d) integers more, before the count.
     """
-    spec, parts, factors = sketch.spec, sketch._totals.parts, _factors(sketch.spec)
+    spec, factors = sketch.spec, _factors(sketch.spec)
     count = sketch.count * count_factor(spec)
     if max(count, sketch.count * factors["clipped"] << BITS) >= LARGEST:
         msg = (
@@ -92,8 +92,10 @@ def release_vector(sketch: Sketch) -> IntArray:
             "disjoint=True."
         )
         raise PrivacyError(msg)
-    names = [part.name for part in released_parts(spec)]
-    return np.concatenate([*(parts[name].ravel() * factors[name] for name in names), [count]])
+    parts = [
+        part.integers(sketch._totals).ravel() * factors[part.name] for part in released_parts(spec)
+    ]
+    return np.concatenate([*parts, [count]])
 
 
 def rows_needed(sketch_size: int, scale: float) -> float:
@@ -165,7 +167,7 @@ def release(
     if account is not None:
         account.add(ledger.charges)
     noisy, factor = look.draw(vector), count_factor(spec)
-    totals = NoisyMeasure.from_vector(noisy, spec, factor, look.charge.scale, cell_factor(spec))
+    totals = NoisyTotals.from_vector(noisy, spec, factor, look.charge.scale, cell_factor(spec))
     released = PrivateSketch(spec, sketch.fingerprint, totals, ledger)
     if not force:
         _check_rows(released, look.charge, account)

@@ -24,7 +24,8 @@ from sketchshift.kernels import BITS
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST
 from sketchshift.sketch import AnySketch
-from sketchshift.sketch.cells import ClippedPart, NoisyCells
+from sketchshift.sketch.clipped import ClippedFamily, NoisyCells
+from sketchshift.sketch.family import Family, families_of
 from sketchshift.sketch.file import MAGIC as RAW_MAGIC
 from sketchshift.sketch.file import (
     PRIVATE_MAGIC,
@@ -36,22 +37,21 @@ from sketchshift.sketch.file import (
     register_kind,
     unpack,
 )
-from sketchshift.sketch.measure import Part, parts_of
 from sketchshift.sketch.sketch import show_columns
 
-__all__ = ["NoisyMeasure", "PrivateSketch", "decode", "encode", "load", "released_parts"]
+__all__ = ["NoisyTotals", "PrivateSketch", "decode", "encode", "load", "released_parts"]
 
 # The integers of a private sketch: what a release of the totals leaves of them.
 
 
-def released_parts(spec: SketchSpec) -> list[Part]:
-    """The parts of a measure that a release holds: those to which a row adds a bounded amount."""
-    return [part for part in parts_of(spec) if part.row_square is not None]
+def released_parts(spec: SketchSpec) -> list[Family]:
+    """Return the families that a release holds: those to which a row adds a bounded amount."""
+    return [family for family in families_of(spec) if family.row_square is not None]
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyMeasure:
-    """What a release holds of a measure: integers with noise, which add up as exact ones do.
+class NoisyTotals:
+    """What a release holds of totals: integers with noise, which add up as exact ones do.
 
     Attributes
     ----------
@@ -91,22 +91,22 @@ class NoisyMeasure:
         count_factor: int,
         scale: float,
         cell_factor: int = 1,
-    ) -> NoisyMeasure:
+    ) -> NoisyTotals:
         """What :attr:`vector` gave."""
         parts, first = {}, 0
         for part in released_parts(spec):
-            end = first + math.prod(part.shape)
-            parts[part.name] = vector[first:end].reshape(part.shape)
+            end = first + math.prod(part.full_shape)
+            parts[part.name] = vector[first:end].reshape(part.full_shape)
             first = end
         return cls(parts, int(vector[first]), count_factor, scale, cell_factor)
 
-    def __add__(self, other: NoisyMeasure) -> NoisyMeasure:
+    def __add__(self, other: NoisyTotals) -> NoisyTotals:
         return self._combine(other, 1)
 
-    def __sub__(self, other: NoisyMeasure) -> NoisyMeasure:
+    def __sub__(self, other: NoisyTotals) -> NoisyTotals:
         return self._combine(other, -1)
 
-    def _combine(self, other: NoisyMeasure, sign: int) -> NoisyMeasure:
+    def _combine(self, other: NoisyTotals, sign: int) -> NoisyTotals:
         """Both, clipped to where two of them still add up in int64: only noise goes beyond."""
         count = self.scaled_count + sign * other.scaled_count
         parts = {
@@ -120,9 +120,12 @@ class NoisyMeasure:
             scale=math.hypot(self.scale, other.scale),
         )
 
-    def prefix(self, spec: SketchSpec) -> NoisyMeasure:
+    def prefix(self, spec: SketchSpec) -> NoisyTotals:
         """What is left of it with a prefix of its spec."""
-        parts = {part.name: part.cut(self.parts[part.name]) for part in released_parts(spec)}
+        parts = {
+            part.name: self.parts[part.name][tuple(map(slice, part.full_shape))]
+            for part in released_parts(spec)
+        }
         return replace(self, parts=parts)
 
 
@@ -148,7 +151,7 @@ class PrivateSketch(AnySketch):
 
     spec: SketchSpec
     fingerprint: str
-    _totals: NoisyMeasure
+    _totals: NoisyTotals
     ledger: Ledger
     _plural = "private sketches"
     _one_plan = "Sketch every part of the data with one plan, then release."
@@ -188,7 +191,7 @@ class PrivateSketch(AnySketch):
         if self.spec.cells is None:
             return None
         totals = self._totals
-        return ClippedPart(self.spec).noisy(
+        return ClippedFamily(self.spec).noisy(
             totals.parts["clipped"], totals.cell_factor, totals.scale
         )
 
@@ -340,7 +343,7 @@ _KINDS = {
 }
 
 
-def encode(spec: SketchSpec, fingerprint: str, totals: NoisyMeasure, ledger: Ledger) -> bytes:
+def encode(spec: SketchSpec, fingerprint: str, totals: NoisyTotals, ledger: Ledger) -> bytes:
     """Bytes of a private sketch: a function of its content alone."""
     header = {
         "cell_factor": totals.cell_factor,
@@ -353,7 +356,7 @@ def encode(spec: SketchSpec, fingerprint: str, totals: NoisyMeasure, ledger: Led
     return pack(PRIVATE_MAGIC, header, totals.vector.astype("<i8").tobytes())
 
 
-def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
+def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
     """Spec, fingerprint, totals and ledger; :class:`SketchFormatError` for anything unsound."""
     if bytes(data[: len(RAW_MAGIC)]) == RAW_MAGIC:
         raise SketchFormatError("this is a raw sketch, with no noise. Read it with ss.load.")
@@ -367,7 +370,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
         ledger = Ledger.from_dict(header["ledger"])
     except (SpecError, PrivacyError) as error:
         raise SketchFormatError(f"the header holds no usable ledger: {error}") from None
-    expected = sum(part.n_bytes for part in released_parts(spec)) + 8
+    expected = 8 * sum(math.prod(part.full_shape) for part in released_parts(spec)) + 8
     if len(payload) != expected:
         msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
         raise SketchFormatError(msg)
@@ -380,7 +383,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyMeasure, Ledger]:
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
     if not ((numbers > -LARGEST) & (numbers < LARGEST)).all():
         raise SketchFormatError("the integers are not those of a release: they reach 2**62.")
-    totals = NoisyMeasure.from_vector(numbers, spec, factor, scale, cell_factor)
+    totals = NoisyTotals.from_vector(numbers, spec, factor, scale, cell_factor)
     if encode(spec, fingerprint, totals, ledger) != data:
         raise SketchFormatError("the header is not written in the canonical way.")
     return spec, fingerprint, totals, ledger

@@ -7,16 +7,18 @@ import json
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sketchshift._paths import Place, RemotePath, parse_path
 from sketchshift._registry import first_answer
-from sketchshift.errors import SketchFormatError, SpecError
+from sketchshift.errors import DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.measure import Measure
+from sketchshift.sketch.totals import Layout, Totals
 
 __all__ = [
     "CUBE_HEAD",
@@ -25,6 +27,7 @@ __all__ = [
     "PRIVATE_MAGIC",
     "check_fingerprint",
     "decode",
+    "decode_alike",
     "encode",
     "is_cube",
     "load",
@@ -47,9 +50,12 @@ _DIGEST = 32
 _VERSION = 1
 
 
-def pack(magic: bytes, header: Mapping[str, Any], payload: bytes) -> bytes:
-    """Bytes of a file: a function of its content alone."""
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+def pack(magic: bytes, header: Mapping[str, Any] | bytes, payload: bytes) -> bytes:
+    """Bytes of a file: a function of its content alone; a header of bytes is JSON already."""
+    if isinstance(header, bytes):
+        text = header
+    else:
+        text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     if len(text) > MAX_HEADER:
         raise SketchFormatError(
             f"a header has at most {MAX_HEADER:,} bytes, and here {len(text):,}."
@@ -104,36 +110,88 @@ PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
 _KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
 
 
-def encode(spec: SketchSpec, fingerprint: str, totals: Measure) -> bytes:
-    """Bytes of a sketch: a function of its content alone."""
-    header = {
-        "count": totals.count,
-        "fingerprint": fingerprint,
-        "n_invalid": totals.n_invalid,
-        "spec": json.loads(spec.to_json()),
-    }
-    return pack(MAGIC, header, totals.to_bytes(spec))
+def encode(fingerprint: str, totals: Totals, i: int = 0) -> bytes:
+    """Bytes of slice i as a sketch: a function of its content alone."""
+    layout = totals.layout
+    counts = totals.counts[i].tolist()
+    header = _header_of(counts, fingerprint, layout)
+    return pack(MAGIC, header, b"".join(f.to_bytes(totals, i) for f in layout.families))
 
 
-def decode(data: bytes) -> tuple[SketchSpec, str, Measure]:
-    """Spec, fingerprint and totals; :class:`SketchFormatError` for anything unsound."""
+def _header_of(counts: Sequence[int], fingerprint: str, layout: Layout) -> bytes:
+    """The header of a sketch as canonical JSON."""
+    start = f'{{"count":{counts[0]},"fingerprint":"{fingerprint}","n_invalid":{counts[1]},"spec":'
+    return start.encode() + layout.header_end + b"}"
+
+
+def decode(files: Sequence[bytes]) -> tuple[SketchSpec, str, Totals]:
+    """Read sketches of one spec, which is read once; refuse anything unsound.
+
+    Parameters
+    ----------
+    files : sequence of bytes
+        At least one.
+
+    Returns
+    -------
+    spec, fingerprint : SketchSpec, str
+        Of the first. That the others have them is checked by :func:`decode_alike`.
+    totals : Totals
+        A slice of each.
+    """
+    text, _ = _open(files[0])
+    header = read_header(text, _KINDS)
+    check_fingerprint(header["fingerprint"])
+    layout = Layout.of(read_spec(header["spec"]))
+    if text != _header_of((header["count"], header["n_invalid"]), header["fingerprint"], layout):
+        raise SketchFormatError("the header is not written in the canonical way.")
+    totals = decode_alike(files, layout, header["fingerprint"])
+    if totals is None:
+        raise SketchFormatError("the sketches are of several plans.")
+    return layout.spec, header["fingerprint"], totals
+
+
+def decode_alike(files: Sequence[bytes], layout: Layout, fingerprint: str) -> Totals | None:
+    """Read sketches that have one spec and fingerprint; None if one of them has others."""
+    start = re.compile(
+        rb'\{"count":(-?\d+),"fingerprint":"%s","n_invalid":(-?\d+),"spec":' % fingerprint.encode()
+    )
+    counts, rest, end = [], [], layout.header_end + b"}"
+    for data in files:
+        text, payload = _open(data)
+        found = start.match(text)
+        if found is None or text[found.end() :] != end:
+            return None
+        counts.append([int(found[1]), int(found[2])])
+        if text[: found.end()] != _header_of(counts[-1], fingerprint, layout)[: found.end()]:
+            raise SketchFormatError("the header is not written in the canonical way.")
+        rest.append(payload)
+    if max(abs(n) for pair in counts for n in pair) >= 2**63:
+        raise SketchFormatError("the integers are not those of any rows.")
+    totals = Totals(layout, np.array(counts, dtype=np.int64), np.zeros((0, 0), np.int32))
+    dense = []
+    try:
+        for family in layout.families:
+            own, rest = family.from_bytes(rest)
+            if family.id_width:
+                totals.entries[family.name] = own
+            else:
+                dense.append(own)
+    except (ValueError, DataError) as error:
+        raise SketchFormatError(str(error)) from None
+    if left := max(map(len, rest)):
+        raise SketchFormatError(f"there are {left} bytes more than the header announces.")
+    totals.dense = np.concatenate(dense, axis=1)
+    if not totals.is_sound():
+        raise SketchFormatError("the integers are not those of any rows.")
+    return totals
+
+
+def _open(data: bytes) -> tuple[bytes, memoryview]:
     if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
         msg = "this is a private sketch. Read it with ss.load; tables hold raw ones."
         raise SketchFormatError(msg)
-    text, payload = unpack(data, MAGIC)
-    header = read_header(text, _KINDS)
-    check_fingerprint(header["fingerprint"])
-    spec = read_spec(header["spec"])
-    counts = {name: header[name] for name in ("count", "n_invalid")}
-    try:
-        totals = Measure.from_bytes(payload, spec, **counts)
-    except ValueError as error:
-        raise SketchFormatError(str(error)) from None
-    if not totals.is_sound(spec):
-        raise SketchFormatError("the integers are not those of any rows.")
-    if encode(spec, header["fingerprint"], totals) != data:
-        raise SketchFormatError("the header is not written in the canonical way.")
-    return spec, header["fingerprint"], totals
+    return unpack(data, MAGIC)
 
 
 def read_spec(content: dict[str, Any]) -> SketchSpec:

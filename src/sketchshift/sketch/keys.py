@@ -22,6 +22,7 @@ from sketchshift.errors import DataError, IncompatibleSketchesError
 
 __all__ = [
     "Key",
+    "KeyNumbers",
     "as_type",
     "encode_keys",
     "find_number_keys",
@@ -35,6 +36,7 @@ __all__ = [
     "read_keys",
     "refuse_kind",
     "stack_keys",
+    "to_stream",
 ]
 
 RESERVED = {"count", "sketch", "__row__"}
@@ -198,6 +200,15 @@ def encode_keys(keys: Any) -> dict[str, Any]:
     return found
 
 
+def to_stream(table: Any, compression: str | None = None) -> bytes:
+    """A table as an Arrow stream."""
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write(table)
+    return bytes(sink.getvalue())
+
+
 def number_rows(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
     """Number the values of keys.
 
@@ -213,12 +224,86 @@ def number_rows(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
     first : int array
         The first row of each number.
     """
-    numbers, first = np.zeros(len(columns[0]), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    numbers = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:  # one after the other: products of many sizes would overflow
         encoded = column.dictionary_encode("encode")
-        codes = numbers * len(encoded.dictionary) + encoded.indices.to_numpy()
-        _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
-    return numbers, first
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        if column is not columns[0]:
+            pairs = pa.array(numbers * len(encoded.dictionary) + codes)
+            codes = pairs.dictionary_encode().indices.to_numpy().astype(np.int64)
+        numbers = codes
+    # numbers go up in the order of the rows: a row with a new one is the first that has it
+    return numbers, np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
+
+
+class KeyNumbers:
+    """Numbers the keys of all blocks of a pass, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._typed: dict[tuple[Any, ...], _TypedKeys] = {}
+        self.n = 0
+
+    def number(self, columns: Sequence[Any]) -> IntArray:
+        """Return the number of each row.
+
+        Parameters
+        ----------
+        columns : sequence of Arrow arrays of n values
+            As :func:`normalise_column` makes them; their types may be others in each block.
+        """
+        numbers, first = number_rows(columns)
+        different = [column.take(pa.array(first)) for column in columns]
+        types = tuple(column.type for column in columns)
+        typed = self._typed.setdefault(types, _TypedKeys(len(columns)))
+        own = typed.find(different, self.n)
+        self.n = max(self.n, int(own.max(initial=-1)) + 1)
+        return own[numbers]
+
+    def columns(self) -> list[tuple[IntArray, list[Any]]]:
+        """The keys so far: of each combination of types the numbers, and the columns."""
+        return [(typed.numbers, typed.columns()) for typed in self._typed.values()]
+
+
+class _TypedKeys:
+    """Keys of columns of certain types."""
+
+    def __init__(self, n_columns: int) -> None:
+        self._values: list[Any] = [None] * n_columns  # different ones of each column
+        self._pairs: list[Any] = [None] * n_columns  # of the code so far and that of the column
+        self.numbers = np.zeros(0, dtype=np.int64)
+
+    def find(self, columns: Sequence[Any], n: int) -> IntArray:
+        """Numbers of some keys; those that are new get them from n on."""
+        codes = np.zeros(0, dtype=np.int64)
+        for i, column in enumerate(columns):
+            self._values[i], own = _encode_after(self._values[i], column)
+            if i:
+                pairs = pa.array(codes << 32 | own)
+                self._pairs[i], own = _encode_after(self._pairs[i], pairs)
+            codes = own
+        n_new = int(codes.max(initial=-1)) + 1 - len(self.numbers)
+        if n_new > 0:
+            self.numbers = np.append(self.numbers, np.arange(n, n + n_new))
+        return self.numbers[codes]
+
+    def columns(self) -> list[Any]:
+        """The columns of all keys, in the order of their numbers."""
+        codes, found = np.arange(len(self.numbers)), []
+        for i in reversed(range(len(self._values))):
+            own = codes
+            if i:
+                pairs = self._pairs[i].to_numpy()[codes]
+                own, codes = pairs & 2**32 - 1, pairs >> 32
+            found.append(self._values[i].take(pa.array(own)))
+        return found[::-1]
+
+
+def _encode_after(known: Any, column: Any) -> tuple[Any, IntArray]:
+    """Different values, the known ones first and in their order; and the codes of a column."""
+    joined = column if known is None else pa.concat_arrays([known, column])
+    encoded = joined.dictionary_encode("encode")
+    n_known = 0 if known is None else len(known)
+    return encoded.dictionary, encoded.indices.to_numpy()[n_known:].astype(np.int64)
 
 
 def number_groups(keys: Any) -> tuple[Any, IntArray]:

@@ -1,4 +1,4 @@
-"""Landmarks as a part of a measure: sums of the kernels of rows with each of them.
+"""Landmarks: sums of the kernels of rows with each of them.
 
 Symbols
 -------
@@ -12,23 +12,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sketchshift._typing import FloatArray
+from sketchshift._typing import BoolArray, FloatArray
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import LOG2_E, Kernel, LandmarkAccumulator
-from sketchshift.sketch.measure import (
-    LANDMARK_PARTS,
-    Integers,
-    Measure,
-    Part,
-    PartAdder,
-    WeightedRows,
-)
+from sketchshift.sketch.digits import Digits, to_floats
+from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
+from sketchshift.sketch.totals import Totals
 
-__all__ = ["LandmarkPart", "kernel_means"]
+__all__ = ["LandmarkFamily"]
 
 
-class LandmarkPart(Part):
-    """Gaussian kernels of the rows with each landmark, in steps of 2**-22: int64, (J,)."""
+class LandmarkFamily(Family):
+    """Gaussian kernels of the rows with each landmark, in steps of 2**-22: shape (J,)."""
 
     name = "landmarks"
 
@@ -39,37 +34,36 @@ class LandmarkPart(Part):
         self._rate = 0.5 * LOG2_E / (spec.bandwidth * spec.bandwidth)
         self.shape = (len(self._places),)
 
-    def adders(self, kernel: Kernel) -> Callable[[], PartAdder]:
+    @classmethod
+    def make(cls, spec: SketchSpec) -> Family | None:
+        """Return the family of a spec with landmarks."""
+        return None if spec.landmarks is None else cls(spec)
+
+    def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that share the places."""
         accumulate = kernel.landmarks(self._places, self._rate)
-        return lambda: _LandmarkAdder(accumulate)
+        return lambda: _LandmarkAdder(accumulate, len(self._places))
 
-    def is_sound(self, integers: Integers, measure: Measure, u: int) -> bool:
+    def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """A kernel is between 0 and 1: a sum of them between 0 and the weight of the rows."""
-        return bool(integers.min() >= 0 and int(integers.max()) <= measure.weight + u)
+        sums = to_floats(totals.dense[:, totals.layout.places[self.name]], self.n_digits)
+        most = (totals.weights + u) * (1.0 + 1e-9)
+        return np.asarray((sums.min(axis=1) >= 0) & (sums.max(axis=1) <= most))
 
 
 class _LandmarkAdder:
-    def __init__(self, accumulate: LandmarkAccumulator) -> None:
-        self._accumulate = accumulate
+    def __init__(self, accumulate: LandmarkAccumulator, n_places: int) -> None:
+        self._accumulate, self._sums = accumulate, SlotSums(n_places)
 
-    def add(self, rows: WeightedRows, integers: Integers) -> None:
+    def add(self, rows: WeightedRows) -> None:
         """Add the kernels of the rows at once."""
-        if rows.digit == 0:
-            self._accumulate(rows.values, rows.shares, integers)
-            return
-        totals = np.zeros_like(integers)
-        self._accumulate(rows.values, rows.shares, totals)
-        integers += totals << rows.digit
+        totals = self._sums.reach(rows.n_slots)
+        for some, slot in rows.runs:
+            sums = np.zeros_like(totals[slot])
+            shares = None if rows.shares is None else rows.shares[some]
+            self._accumulate(rows.values[some], shares, sums)
+            totals[slot] += sums << rows.digit
 
-    def flush(self, integers: Integers) -> None:
-        """Nothing is ever pending."""
-
-
-LANDMARK_PARTS.append(LandmarkPart)
-
-
-def kernel_means(measure: Measure) -> FloatArray:
-    """Mean of the kernels of the rows with each landmark, shape (J,): their density there."""
-    means: FloatArray = measure.parts[LandmarkPart.name] / float(measure.weight)
-    return means
+    def take(self, n: int) -> Digits:
+        """See :class:`FamilyAdder`."""
+        return self._sums.take_digits(n)

@@ -19,8 +19,8 @@ from sketchshift.features import SketchSpec
 from sketchshift.features.plan import DRIFT_ROWS, plan_drift_rows, plan_rows
 from sketchshift.features.spec import directions_of
 from sketchshift.recipe import Recipe
-from sketchshift.sketch.measure import check_weights
 from sketchshift.sketch.reading import Planning, Reading, engine_of
+from sketchshift.sketch.rows import check_weights
 
 __all__ = [
     "draw_sample",

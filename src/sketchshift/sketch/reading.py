@@ -33,7 +33,7 @@ __all__ = ["CollectionReader", "Planning", "Reading", "engine_of", "refuse_optio
 FEWEST_ROWS, ROWS_PER_CLUSTER, MOST_ROWS = 2000, 20, 50_000  # that a plan looks at
 ROWS_FOR_CELLS, NUMBERS_FOR_CELLS = 200_000, 2**24  # the latter of wide rows
 ROWS_FOR_MANY_CLUSTERS, MOST_ROWS_FOR_CELLS = 32, 2**20  # the former for each cluster
-BLOCK_BYTES, MOST_BLOCK_ROWS = 2**25, 2**18  # by key: in larger blocks, a key has more rows in each
+BLOCK_BYTES, MOST_BLOCK_ROWS = 2**26, 2**20  # by key: in larger blocks, a key has more rows in each
 FEATURES_GUESSED = 16  # columns that a block is sized for before they are known
 
 

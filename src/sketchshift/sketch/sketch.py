@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,10 @@ from sketchshift.errors import (
 from sketchshift.features import Frequencies, SketchSpec
 from sketchshift.kernels import LIMB_BITS, MOMENT_BITS, select_kernel
 from sketchshift.sketch import file as file_format
-from sketchshift.sketch.cells import CellSums, FarPart, cell_part
-from sketchshift.sketch.landmarks import kernel_means
-from sketchshift.sketch.measure import WEIGHT_BITS, Measure, Moments, WideArray, Zone
+from sketchshift.sketch.cells import CellSums
+from sketchshift.sketch.family import Zone
+from sketchshift.sketch.moments import Moments, WideArray
+from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
 __all__ = [
     "AnySketch",
@@ -327,12 +329,11 @@ class Sketch(AnySketch):
 
     spec: SketchSpec
     fingerprint: str
-    _totals: Measure
-    _moments: Moments = field(init=False)
+    _totals: Totals
 
-    def __post_init__(self) -> None:
-        plain = Moments.of(self._totals.parts["moments"], self.spec)
-        object.__setattr__(self, "_moments", plain)
+    @cached_property
+    def _moments(self) -> Moments:
+        return Moments.of(self._totals.integers("moments"), self.spec)
 
     @property
     def count(self) -> int:
@@ -350,7 +351,7 @@ class Sketch(AnySketch):
         within = float(self._moments.fine_weight / 2**WEIGHT_BITS)
         return within if self.spec.cells is None else within + float(self.far.weights.sum())
 
-    @property
+    @cached_property
     def cells(self) -> CellSums | None:
         """What is known of the rows nearest to each center of the plan; None without cells.
 
@@ -359,9 +360,10 @@ class Sketch(AnySketch):
         """
         if self.spec.cells is None:
             return None
-        parts = self._totals.parts
-        shells = FarPart(self.spec).sums(parts["far"], Zone.OUTER, are_shells=True)
-        return cell_part(self.spec).sums(parts["cells"]) + shells
+        families = self._totals.layout.by_name
+        shells = families["outliers"].sums(self._totals, Zone.OUTER, are_shells=True)
+        cells: CellSums = families["cells"].sums(self._totals) + shells
+        return cells
 
     def find_cells(self, places: FloatArray) -> IntArray:
         """Number of the cell or shell, as :attr:`cells` has them, that places would be in.
@@ -380,17 +382,17 @@ class Sketch(AnySketch):
         cells = self.spec.cells
         labels, squares = select_kernel().cells(cells.groups).nearest(places.astype(np.float32))
         out = np.flatnonzero(squares > np.float32(cells.limit))
-        part, integers = FarPart(self.spec), self._totals.parts["far"]
-        shells = part.find_shells(integers, places[out], labels[out])
+        family = self._totals.layout.by_name["outliers"]
+        shells = family.find_shells(self._totals, places[out], labels[out])
         labels[out] = np.where(shells < 0, labels[out], cells.n_cells + shells)
         return labels
 
-    @property
+    @cached_property
     def outer(self) -> CellSums:
         """Rows beyond the reach of cells, but within that of waves."""
         return self._far(Zone.OUTER)
 
-    @property
+    @cached_property
     def far(self) -> CellSums:
         """Rows beyond the reach of the spec: in no mean, no variance, no wave, no cell."""
         return self._far(Zone.BEYOND)
@@ -403,13 +405,14 @@ class Sketch(AnySketch):
     @property
     def n_partial(self) -> int:
         """Rows that had a fraction in their weight; all of them, for all we know, without cells."""
-        return self.count if self.spec.cells is None else int(self._totals.parts["partial"][0])
+        return self.count if self.spec.cells is None else int(self._totals.integers("partial")[0])
 
     def _far(self, zone: Zone) -> CellSums:
         """In normalised coordinates, by their largest one: its column, sign and power of two."""
         if self.spec.cells is None:
             return CellSums.none(self.spec.n_features)
-        return FarPart(self.spec).sums(self._totals.parts["far"], zone)
+        found: CellSums = self._totals.layout.by_name["outliers"].sums(self._totals, zone)
+        return found
 
     @property
     def z(self) -> ComplexArray:
@@ -426,10 +429,9 @@ class Sketch(AnySketch):
         if total == 0:
             msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
             raise RemovalError(msg)
-        waves = self._totals.parts.get("waves")
-        if waves is None:
+        if not self.spec.sketch_size:
             return np.zeros(0, dtype=np.complex128)
-        cosines, sines = waves / float(total)
+        cosines, sines = self._totals.integers("waves") / float(total)
         return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
 
     @property
@@ -443,7 +445,7 @@ class Sketch(AnySketch):
         if self._moments.weight == 0:
             msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
             raise RemovalError(msg)
-        return kernel_means(self._totals)
+        return np.asarray(self._totals.integers("landmarks") / float(self._moments.weight))
 
     @property
     def mean(self) -> FloatArray:
@@ -521,21 +523,21 @@ class Sketch(AnySketch):
     def __add__(self, other: object) -> Sketch:
         if isinstance(other, int) and other == 0:  # the start of sum()
             return self
-        return self._combine(other, "merge", Measure.__add__)
+        return self._combine(other, "merge", Totals.__add__)
 
     __radd__ = __add__
 
     def __sub__(self, other: object) -> Sketch:
-        return self._combine(other, "subtract", Measure.__sub__)
+        return self._combine(other, "subtract", Totals.__sub__)
 
     def _combine(
-        self, other: object, verb: str, operation: Callable[[Measure, Measure], Measure]
+        self, other: object, verb: str, operation: Callable[[Totals, Totals], Totals]
     ) -> Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented  # type: ignore[no-any-return]
         self.check_addable(other, verb)
         totals = operation(self._totals, other._totals)
-        check_removal(self._totals, other._totals, totals, self.spec)
+        check_removal(self._totals, other._totals, totals)
         return Sketch(self.spec, self.fingerprint, totals)
 
     def __eq__(self, other: object) -> bool:
@@ -569,7 +571,7 @@ class Sketch(AnySketch):
 
     def to_bytes(self) -> bytes:
         """The sketch as bytes, the same on every machine (``docs/format.md``)."""
-        return file_format.encode(self.spec, self.fingerprint, self._totals)
+        return file_format.encode(self.fingerprint, self._totals)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
@@ -586,7 +588,7 @@ class Sketch(AnySketch):
             Equal to the one written. Allocates no more than a small multiple of
             ``len(data)``, whatever the bytes say.
         """
-        return cls(*file_format.decode(data))
+        return cls(*file_format.decode([data]))
 
 
 def _no_moments(name: str) -> DataError:
@@ -612,11 +614,11 @@ def merge_sketches(sketches: Sequence[Sketch]) -> Sketch:
         check_same_spec(first, sketch, "merge")
     if len(sketches) == 1:
         return first
-    totals = Measure.total([sketch._totals for sketch in sketches])
+    totals = Totals.join([sketch._totals for sketch in sketches]).merged()
     return Sketch(first.spec, first.fingerprint, totals)
 
 
-def check_removal(left: Measure, right: Measure, result: Measure, spec: SketchSpec) -> None:
+def check_removal(left: Totals, right: Totals, result: Totals) -> None:
     """Refuse what no removal of rows once added could leave behind."""
     if result.count < 0 or result.n_invalid < 0 or result.weight < 0:
         msg = (
@@ -624,7 +626,7 @@ def check_removal(left: Measure, right: Measure, result: Measure, spec: SketchSp
             "only sketches of rows that were added."
         )
         raise RemovalError(msg)
-    if not result.is_sound(spec):
+    if not result.is_sound():
         msg = (
             f"some of the rows to remove were never added: {_amount(right)} from {_amount(left)} "
             f"would leave {_amount(result)} with sums that no rows have. Subtract only sketches of "
@@ -633,6 +635,6 @@ def check_removal(left: Measure, right: Measure, result: Measure, spec: SketchSp
         raise RemovalError(msg)
 
 
-def _amount(totals: Measure) -> str:
-    weight = f"weight {totals.total_weight:.6g}"
+def _amount(totals: Totals) -> str:
+    weight = f"weight {totals.fine_weights[0]:.6g}"
     return f"{totals.count} rows ({weight}, {totals.n_invalid} left out)"

@@ -34,7 +34,6 @@ from sketchshift.sketch.checkpoint import (
     read_on,
     write_checkpoint,
 )
-from sketchshift.sketch.measure import Measure, RowAdder, make_accumulator
 from sketchshift.sketch.plan import plan_source
 from sketchshift.sketch.reading import (
     CollectionReader,
@@ -43,7 +42,9 @@ from sketchshift.sketch.reading import (
     engine_of,
     refuse_options,
 )
+from sketchshift.sketch.rows import RowAdder, make_adders
 from sketchshift.sketch.sketch import Sketch, check_removal
+from sketchshift.sketch.totals import Totals
 
 __all__ = [
     "Adder",
@@ -164,8 +165,8 @@ class Sketcher:
         self.n_threads = processors() if n_threads is None else n_threads
         check_integer("Sketcher", "n_threads", self.n_threads, 1, 4096)
         self._kernel = select_kernel(kernel)
-        self._accumulate = make_accumulator(spec, self._kernel)
-        self._totals = Measure.zero(spec)
+        self._adders = make_adders(spec, self._kernel)
+        self._totals = Totals.zero(spec)
         self._names = spec.columns
         self.position: Any = None  # of the stream, where it was loaded from a file
         self._lock = Lock()  # several threads may update one sketcher
@@ -283,7 +284,7 @@ class Sketcher:
         with self._lock:
             self._flush()
             rest = self._totals - removed
-            check_removal(self._totals, removed, rest, self.spec)
+            check_removal(self._totals, removed, rest)
             self._totals = rest
         return self
 
@@ -291,7 +292,7 @@ class Sketcher:
         """The sketch of the rows that are in now."""
         with self._lock:
             self._flush()
-            return Sketch(self.spec, self.spec.fingerprint, self._totals.copy())
+            return Sketch(self.spec, self.spec.fingerprint, self._totals)
 
     def save(self, path: str | os.PathLike[str], *, position: Any = None) -> None:
         """Write the rows so far to a file, to go on from there after a crash.
@@ -349,18 +350,18 @@ class Sketcher:
             return self._reading
         return replace(self._reading, columns=columns, sample_weight=sample_weight)
 
-    def _total(self, data: Any, reading: Reading, progress: Progress | None = None) -> Measure:
+    def _total(self, data: Any, reading: Reading, progress: Progress | None = None) -> Totals:
         source = reading.open(data, names=self._names)
         totals = self.total(source, report_blocks(source, progress))
         self._names = self._names or source.columns  # later frames are read by the same names
         return totals
 
-    def total(self, source: Source, blocks: Iterator[Block]) -> Measure:
+    def total(self, source: Source, blocks: Iterator[Block]) -> Totals:
         """What some blocks of a source add up to; they are not added here."""
         if self._kernel.chunk > BLOCK_NUMBERS:
             blocks = join_blocks(blocks, self._kernel.chunk // self.spec.n_features)
         adders = add_blocks(blocks, self.adders(source), self.n_threads)
-        return sum((adder.totals() for adder in adders), start=Measure.zero(self.spec))
+        return Totals.join([adder.totals() for adder in adders]).merged()
 
     def adders(self, source: Source) -> Callable[[], RowAdder]:
         """What makes adders for the rows of a source, one for each thread."""
@@ -368,7 +369,7 @@ class Sketcher:
             RowAdder,
             self.spec,
             self._kernel,
-            self._accumulate,
+            self._adders,
             columns=source.columns,
             skip_invalid=self._reading.on_invalid == "skip",
         )

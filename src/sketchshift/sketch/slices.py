@@ -1,17 +1,16 @@
 """One pass over data that makes a sketch for each value of a key.
 
-Rows of a block are sorted by key, and each run of them goes through the adder that a plain
-sketch uses. Equal rows with equal keys give equal bytes, however they were cut or ordered.
+Rows of a block are sorted by key and shared out among threads, whose adders sum runs of rows into
+their slices. Equal rows with equal keys give equal bytes, however they were cut or ordered.
 """
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,25 @@ from sketchshift._typing import IntArray
 from sketchshift._validation import told_progress
 from sketchshift.data import Block, Source
 from sketchshift.data.open import ask
+from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
+from sketchshift.sketch.file import decode, encode
 from sketchshift.sketch.keys import (
-    Key,
+    KeyNumbers,
     find_number_keys,
-    number_rows,
     parse,
     parse_numbers,
     read_keys,
+    to_stream,
 )
-from sketchshift.sketch.measure import Measure, RowAdder
 from sketchshift.sketch.reading import Planning, Reading, engine_of, refuse_options
+from sketchshift.sketch.rows import RowAdder
 from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import (
     Progress,
-    add_blocks,
     check_result,
     describe_reading,
     open_planned,
@@ -46,12 +46,13 @@ from sketchshift.sketch.sketcher import (
     report_blocks,
     sketcher_for,
 )
-from sketchshift.sketch.table import SketchTable, from_parts
+from sketchshift.sketch.table import SketchTable, from_pieces, from_totals
+from sketchshift.sketch.totals import Layout, Totals
 
-__all__ = ["Value", "add_keys", "key_table", "read_slices", "sketch_by", "slices_of", "sums_of"]
+__all__ = ["add_keys", "key_table", "read_slices", "sketch_by", "slices_of", "sums_of", "tables_of"]
 
-Value = tuple[Any, ...]
-"""Arrow scalars, one for each column of the key: they keep their type, and can be hashed."""
+ROWS_A_THREAD = 4096
+"""Of a block, at least: fewer are summed before another thread would have begun."""
 
 
 def sketch_by(
@@ -138,9 +139,17 @@ def sketch_by(
             read = describe_reading(source, reading, by=names)
             read_on(source, slices, checkpoint, read, advance)
     table = slices.table()
+    check_table(table, reading)
+    return table
+
+
+def check_table(table: SketchTable, reading: Reading) -> None:
+    """Refuse slices of no rows, and of rows whose weights vanish in the integers."""
+    is_plain = not reading.is_weighted and reading.require_spec().recipe is None
+    if is_plain and table.counts.any():
+        return
     whole = table.merge() if len(table) else sketcher_for(reading).sketch()
     check_result(whole, is_weighted=reading.is_weighted)
-    return table
 
 
 def add_keys(reading: Reading, by: Any) -> Reading:
@@ -195,6 +204,42 @@ def sums_of(
     return slices.table()
 
 
+HELD_BYTES = 2**29
+"""Of sums that :func:`tables_of` has in memory at a time, about."""
+
+
+def tables_of(
+    source: Source, reading: Reading, n_threads: int | None, progress: Progress | None
+) -> Iterator[SketchTable]:
+    """Sketch rows by key, as many slices at a time as memory is set aside for.
+
+    Parameters
+    ----------
+    source : Source
+        Opened by the reading.
+    reading : Reading
+        With a spec and keys.
+    n_threads, progress
+        As in :func:`sketchshift.sketch`.
+
+    Yields
+    ------
+    table : SketchTable
+        Keys that come again later are in a later table, too.
+    """
+    slices = None
+    most = max(1, HELD_BYTES // (8 * Layout.of(reading.require_spec()).width))
+    for block in report_blocks(source, progress):
+        for span in spans(len(block.values), most):
+            slices = slices or _Slices(source, reading, n_threads)
+            slices.add(iter([block.cut(span)]))
+            if slices.n_keys > most:
+                yield slices.table()
+                slices = None
+    if slices is not None:
+        yield slices.table()
+
+
 class _Slices:
     """The totals of all keys so far."""
 
@@ -202,68 +247,117 @@ class _Slices:
 
     def __init__(self, source: Source, reading: Reading, n_threads: int | None) -> None:
         self._sketcher, self._max_slices = sketcher_for(reading, n_threads), reading.max_slices
-        adders = self._sketcher.adders(source)
-        self._new_adder = partial(_SliceAdder, adders, reading.keys, self._check_many)
-        self._totals: dict[Value, Measure] = {}
+        self._keys, self._numbers = reading.keys, KeyNumbers()
+        self._new_adder = self._sketcher.adders(source)
+        self._adders: list[RowAdder] = []
+        self._pieces: list[tuple[IntArray, Totals]] = []  # numbers of keys, and their totals
         self._names = tuple(reading.key_names)  # none where they are labels
         self._written = set(self._names)  # those that came so in every block
 
     def add(self, blocks: Iterator[Block]) -> None:
-        """Add all blocks."""
-        for adder in add_blocks(blocks, self._new_adder, self._sketcher.n_threads):
-            self._names = self._names or adder.names
-            self._written &= adder.written
-            for value, totals in adder.totals.items():
-                _add_to(self._totals, value, totals)
-        self._check_many(self._totals, self._names)  # of all threads together
+        """Add all blocks; the rows of each are sorted by key and shared out among threads."""
+        with ThreadPoolExecutor(self._sketcher.n_threads) as pool:
+            pending: list[Future[None]] = []
+            before = None
+            for block in blocks:
+                numbers = self._number(block)
+                order = np.argsort(numbers.astype(_narrowest(self._numbers.n)), kind="stable")
+                _wait_for(pending, before, self._new_adder)
+                pending, before = self._share(pool, block, order, numbers[order]), block
+            _wait_for(pending, before, self._new_adder)
+
+    @property
+    def n_keys(self) -> int:
+        """Number of slices so far."""
+        return self._numbers.n
+
+    def _number(self, block: Block) -> IntArray:
+        """The number of the key of each row."""
+        columns = read_keys(block.keys, self._keys)
+        self._names = self._names or tuple(columns)
+        self._written &= find_number_keys(block.keys, self._keys)
+        numbers = self._numbers.number(list(columns.values()))
+        self.check_many()
+        return numbers
+
+    def _share(
+        self, pool: ThreadPoolExecutor, block: Block, order: IntArray, numbers: IntArray
+    ) -> list[Future[None]]:
+        """Let each thread add as many rows; a slice may lie with two of them."""
+        n_parts = min(self._sketcher.n_threads, 1 + len(order) // ROWS_A_THREAD)
+        while len(self._adders) < n_parts:
+            self._adders.append(self._new_adder())
+        parts = zip(np.array_split(order, n_parts), np.array_split(numbers, n_parts), strict=True)
+        adders = zip(self._adders, parts, strict=False)
+        return [pool.submit(adder.add, block, *part) for adder, part in adders]
+
+    def _totals(self) -> Totals:
+        """The totals of all keys so far, by their numbers."""
+        self._pieces += [adder.take() for adder in self._adders]
+        pieces = [(totals, numbers, 1) for numbers, totals in self._pieces]
+        none = Totals.zero(self._sketcher.spec, 0), np.zeros(0, dtype=np.int64), 1
+        totals = Totals.sum([none, *pieces], self._numbers.n)
+        self._pieces = [(np.arange(self._numbers.n), totals)]
+        return totals
 
     def table(self) -> SketchTable:
         """The slices, sorted by key."""
-        spec, fingerprint = self._sketcher.spec, self._sketcher.spec.fingerprint
-        sketches = [Sketch(spec, fingerprint, totals) for totals in self._totals.values()]
-        return from_parts(key_table(list(self._totals), self._names, self._written), sketches)
+        keys = key_table(self._numbers, self._names, self._written)
+        self._pieces += [adder.take() for adder in self._adders]
+        pieces = [(totals, numbers) for numbers, totals in self._pieces]
+        return from_pieces(keys, pieces, self._sketcher.spec)
 
     def freeze(self) -> tuple[dict[str, Any], bytes]:
         """A stream of Arrow for each combination of types that keys have, one after the other."""
-        groups: dict[tuple[Any, ...], list[Value]] = defaultdict(list)
-        for value in self._totals:
-            groups[tuple(part.type for part in value)].append(value)
-        streams = [self._stream(values) for values in groups.values()]
+        totals, fingerprint, streams = self._totals(), self._sketcher.spec.fingerprint, []
+        for numbers, columns in self._numbers.columns():
+            sketches = pa.array([encode(fingerprint, totals, i) for i in numbers.tolist()])
+            arrays = [*columns, sketches]
+            streams.append(to_stream(pa.table({str(i): array for i, array in enumerate(arrays)})))
         lengths = [len(stream) for stream in streams]
         return {"written": sorted(self._written), "lengths": lengths}, b"".join(streams)
-
-    def _stream(self, values: Sequence[Value]) -> bytes:
-        spec, fingerprint = self._sketcher.spec, self._sketcher.spec.fingerprint
-        sketches = [Sketch(spec, fingerprint, self._totals[v]).to_bytes() for v in values]
-        columns = [*(pa.array(column) for column in zip(*values, strict=True)), sketches]
-        table = pa.table({str(i): column for i, column in enumerate(columns)})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return bytes(sink.getvalue())
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
         with _refuse_damage():
             self._written &= set(state["written"])
-            for *value, data in _thaw(state, integers, len(self._names)):
-                begun = Sketch.from_bytes(data.as_py())
-                check_same_plan(begun.spec, self._sketcher.spec)
-                self._totals[tuple(value)] = begun._totals
+            for columns, spec, _, totals in _thaw(state, integers, len(self._names)):
+                check_same_plan(spec, self._sketcher.spec)
+                self._pieces.append((self._numbers.number(columns), totals))
 
-    def _check_many(self, totals: dict[Value, Measure], names: Sequence[str]) -> None:
+    def check_many(self) -> None:
         """Refuse more slices than allowed, with the value of a key as an example."""
-        if len(totals) <= self._max_slices:
+        if self._numbers.n <= self._max_slices:
             return
-        example = ", ".join(str(part) for part in next(reversed(totals)))
+        last = max(self._numbers.columns(), key=lambda typed: int(typed[0].max()))
+        example = ", ".join(str(column[len(column) - 1]) for column in last[1])
         is_private = self._sketcher.spec.origin is not None
         such_as = "" if is_private else f" (such as {example})"
         msg = (
-            f"there are more than {self._max_slices:,} slices by {', '.join(names)}{such_as}, and "
-            "each is a sketch. Take a coarser key, such as day(time), or allow more with "
+            f"there are more than {self._max_slices:,} slices by {', '.join(self._names)}{such_as}"
+            ", and each is a sketch. Take a coarser key, such as day(time), or allow more with "
             "max_slices."
         )
         raise DataError(msg)
+
+
+def _narrowest(n: int) -> Any:
+    """The type that sorts n numbers in the least time."""
+    return np.uint16 if n <= 2**16 else np.int64
+
+
+def _wait_for(
+    pending: Sequence[Future[None]], block: Block | None, new_adder: Callable[[], RowAdder]
+) -> None:
+    """Wait until all parts of a block are added; an error names the first bad row of the block."""
+    wait(pending)
+    for future in pending:
+        try:
+            future.result()
+        except DataError:
+            assert block is not None
+            new_adder().add(block)  # raises, and counts rows as they lie there
+            raise
 
 
 @contextmanager
@@ -277,14 +371,17 @@ def _refuse_damage() -> Iterator[None]:
         raise SketchFormatError(f"the slices of the checkpoint are damaged ({cause}).") from cause
 
 
-def _thaw(state: dict[str, Any], integers: bytes, n_keys: int) -> Iterator[Any]:
-    """The columns of the key and the bytes of the sketch of each slice."""
+def _thaw(
+    state: dict[str, Any], integers: bytes, n_keys: int
+) -> Iterator[tuple[list[Any], SketchSpec, str, Totals]]:
+    """The columns of the key, and the spec, the fingerprint and the totals of their slices."""
     for length in state["lengths"]:
         stream, integers = integers[:length], integers[length:]
         table = pa.ipc.open_stream(stream).read_all()
         if table.num_columns != n_keys + 1:
             raise ValueError(f"keys of {table.num_columns - 1} columns")
-        yield from zip(*table.columns, strict=True)
+        *columns, sketches = (column.combine_chunks() for column in table.columns)
+        yield columns, *decode(sketches.to_pylist())
 
 
 def read_slices(position: dict[str, Any], state: dict[str, Any], integers: bytes) -> SketchTable:
@@ -300,76 +397,29 @@ def read_slices(position: dict[str, Any], state: dict[str, Any], integers: bytes
     table : SketchTable
         Of the rows that were read so far.
     """
-    totals = {}
+    numbers, found = KeyNumbers(), []
     with _refuse_damage():
         names = tuple(key.name for key in parse(position["reading"]["by"]))
-        for *value, data in _thaw(state, integers, len(names)):
-            totals[tuple(value)] = Sketch.from_bytes(data.as_py())
-        keys = key_table(list(totals), names, set(state["written"]))
-    return from_parts(keys, list(totals.values()))
+        for columns, _, fingerprint, totals in _thaw(state, integers, len(names)):
+            found.append((numbers.number(columns), fingerprint, totals))
+        keys = key_table(numbers, names, set(state["written"]))
+    if not found:
+        return SketchTable.of(keys, ())
+    rows = np.concatenate([own for own, _, _ in found])
+    totals = Totals.join([own for _, _, own in found])
+    return from_totals(keys.take(pa.array(rows)), totals, found[0][1])
 
 
-class _SliceAdder:
-    """Adds the rows of a block to the totals of their keys; one for each thread."""
-
-    def __init__(
-        self,
-        new_adder: Callable[[], RowAdder],
-        keys: Sequence[Key],
-        check_many: Callable[[dict[Value, Measure], Sequence[str]], None],
-    ) -> None:
-        self._adder, self._keys, self._check_many = new_adder(), keys, check_many
-        self.totals: dict[Value, Measure] = {}
-        self.names: tuple[str, ...] = ()
-        self.written = {key.name for key in keys}  # those that came so in every block
-
-    def add(self, block: Block) -> None:
-        """Add the rows of a block; a bad row is named by its place in the block."""
-        columns = read_keys(block.keys, self._keys)
-        self.names = tuple(columns)
-        self.written &= find_number_keys(block.keys, self._keys)
-        for value, part in _split(block, list(columns.values())):
-            try:
-                self._adder.add(part)
-            except DataError:
-                self._adder.add(block)  # raises again, and counts rows as they lie there
-                raise
-            _add_to(self.totals, value, self._adder.take())
-            self._check_many(self.totals, self.names)
-
-
-def _add_to(sums: dict[Value, Measure], value: Value, totals: Measure) -> None:
-    sums[value] = sums[value] + totals if value in sums else totals
-
-
-def _split(block: Block, columns: Sequence[Any]) -> Iterator[tuple[Value, Block]]:
-    """The rows of a block by the value of their key."""
-    codes, values = _number_keys(columns)
-    if len(values) == 1:
-        yield values[0], block
-        return
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(values)))
-    for value, rows in zip(values, np.split(order, ends[:-1]), strict=True):
-        weights = None if block.weights is None else block.weights[rows]
-        yield value, Block(block.values[rows], weights, block.source, block.first_row)
-
-
-def _number_keys(columns: Sequence[Any]) -> tuple[IntArray, list[Value]]:
-    """A number for each row, and the value that each number means."""
-    numbers, first = number_rows(columns)
-    present = [column.take(pa.array(first)) for column in columns]
-    return numbers, list(zip(*present, strict=True))
-
-
-def key_table(values: Sequence[Value], names: Sequence[str], written: Set[str]) -> Any:
+def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> Any:
     """An Arrow table of keys; those in ``written`` are whole numbers if all texts are."""
-    columns = zip(*values, strict=True) if values else ([] for _ in names)
+    typed = numbers.columns()
     try:
+        is_one = len(typed) == 1
+        columns = typed[0][1] if is_one else _join_types(typed, len(names), numbers.n)
         return pa.table(
             {
-                name: _key_array(scalars, name in written)
-                for name, scalars in zip(names, columns, strict=True)
+                name: _key_array(column, name in written)
+                for name, column in zip(names, columns, strict=True)
             }
         )
     except pa.ArrowException as cause:
@@ -380,12 +430,25 @@ def key_table(values: Sequence[Value], names: Sequence[str], written: Set[str]) 
         raise DataError(msg) from cause
 
 
-def _key_array(scalars: Sequence[Any], may_be_numbers: bool) -> Any:
+def _join_types(typed: Sequence[tuple[IntArray, list[Any]]], n_columns: int, n: int) -> list[Any]:
+    """Lists of scalars that keep their types, in the order of their numbers."""
+    found: list[list[Any]] = [[None] * n for _ in range(n_columns)]
+    for numbers, columns in typed:
+        for scalars, column in zip(found, columns, strict=True):
+            for number, scalar in zip(numbers.tolist(), column, strict=True):
+                scalars[number] = scalar
+    return found
+
+
+def _key_array(scalars: Any, may_be_numbers: bool) -> Any:
     """Values of one key, in one type.
 
     Where all of a file's keys are missing, they have no type of their own. Where numbers of one
     file stand beside the texts of another, all are texts, unless all of these are numbers, too.
     """
+    if isinstance(scalars, pa.Array):
+        is_text = pa.types.is_string(scalars.type)
+        return parse_numbers(scalars) if may_be_numbers and is_text else scalars
     typed = [None if pa.types.is_null(scalar.type) else scalar for scalar in scalars]
     if not may_be_numbers or not any(pa.types.is_string(scalar.type) for scalar in scalars):
         return pa.array(typed)

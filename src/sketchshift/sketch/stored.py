@@ -2,7 +2,7 @@
 
 A file of some kilobytes may decode to gigabytes: a value that is written once for many rows, a page
 of zeros. So the sizes of pages are checked before they are decoded, few rows are decoded at a time,
-equal sketches share one object, and the bytes in memory are counted.
+and the bytes in memory are counted.
 """
 
 from __future__ import annotations
@@ -11,23 +11,25 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from hashlib import blake2b
 from typing import Any, BinaryIO
-from weakref import WeakValueDictionary
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sketchshift._paths import Place, RemotePath, arrow_file, check_unchanged, parse_path
 from sketchshift._text import listed
+from sketchshift._typing import IntArray
 from sketchshift.data.parquet_pages import pages_in
 from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError
+from sketchshift.sketch.file import decode_alike
 from sketchshift.sketch.keys import normalise_keys, refuse_kind, stack_keys
-from sketchshift.sketch.sketch import Sketch, merge_sketches
+from sketchshift.sketch.sketch import Sketch, check_same_spec
 from sketchshift.sketch.table import COUNT, SKETCH, group_keys
+from sketchshift.sketch.totals import Totals
 from sketchshift.sketch.where import ROW, find_rows
 
 __all__ = [
@@ -48,21 +50,37 @@ MOST_BYTES = 2**30
 
 BATCH_BYTES = 2**26  # decoded at a time; never less than a row
 BATCH_ROWS = 1024
+MOST_DIGITS = 2**24  # of slices that are decoded at a time, were all their cells full
 SMALLEST = 256  # bytes; the sketch of one column and one frequency has more
 
 
 @dataclass(frozen=True)
 class TablePart:
-    """Some rows of a table: keys, as :func:`normalise_keys` makes them, and sketches of n_bytes."""
+    """Some rows of a table: keys, as :func:`normalise_keys` makes them, and their totals.
+
+    Attributes
+    ----------
+    keys : Arrow table of n rows
+        Of the slices.
+    totals : Totals or None
+        None of no rows.
+    fingerprint : str
+        Of the spec.
+    """
 
     keys: Any
-    sketches: list[Sketch]
-    n_bytes: int
+    totals: Totals | None
+    fingerprint: str
 
     @property
-    def counts(self) -> list[int]:
-        """Numbers of rows behind each sketch."""
-        return [sketch.count for sketch in self.sketches]
+    def counts(self) -> IntArray:
+        """Numbers of rows behind each slice."""
+        return np.zeros(0, np.int64) if self.totals is None else self.totals.counts[:, 0]
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the totals."""
+        return 0 if self.totals is None else self.totals.n_bytes
 
 
 def read_parts(
@@ -95,7 +113,7 @@ def read_parts(
                 n_read = 0
                 for part in select_parts(batches, file.schema_arrow, where):
                     n_held += part.keys.nbytes + (0 if max_bytes is None else part.n_bytes)
-                    n_read += len(part.sketches)
+                    n_read += len(part.keys)
                     if n_held > limit:
                         about = n_held / n_read * file.metadata.num_rows if where is None else 0
                         raise _too_large(max(n_held, int(about)), limit)
@@ -142,13 +160,15 @@ def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iter
         first += batch.num_rows
 
 
-def join_parts(parts: Iterable[TablePart]) -> tuple[Any, list[Sketch]]:
-    """The keys and the sketches of all parts."""
-    keys, sketches = [], []
+def join_parts(parts: Iterable[TablePart]) -> tuple[Any, Totals | None, str]:
+    """The keys, the totals and the fingerprint of all parts."""
+    keys, totals, fingerprint = [], [], ""
     for part in parts:
         keys.append(part.keys)
-        sketches += part.sketches
-    return stack_all(keys), sketches
+        if part.totals is not None:
+            totals.append(part.totals)
+            fingerprint = part.fingerprint
+    return stack_all(keys), Totals.join(totals) if totals else None, fingerprint
 
 
 def summarise_file(
@@ -170,16 +190,19 @@ def summarise_file(
     whole : Sketch or None
         Of the rows of all; None if there are no slices.
     """
-    keys, counts, whole = [], [], None
+    keys, counts, sums, fingerprint = [], [np.zeros(0, np.int64)], None, ""
     for part in read_parts(path, where):
         keys.append(part.keys)
-        counts += part.counts
-        if part.sketches:
-            whole = merge_sketches([*([] if whole is None else [whole]), *part.sketches])
-    if whole is None:
+        counts.append(part.counts)
+        if part.totals is not None:
+            fingerprint = part.fingerprint
+            sums = part.totals.merged() if sums is None else sums + part.totals.merged()
+    if sums is None:
         return keys[0], [], None
-    slices, members = group_keys(stack_all(keys))
-    return slices, [sum(counts[i] for i in rows) for rows in members], whole
+    slices, numbers = group_keys(stack_all(keys))
+    found = np.zeros(len(slices), dtype=np.int64)
+    np.add.at(found, numbers, np.concatenate(counts))
+    return slices, found.tolist(), Sketch(sums.layout.spec, fingerprint, sums)
 
 
 def stack_all(keys: Sequence[Any]) -> Any:
@@ -200,10 +223,9 @@ def _below(above: Any, below: Any) -> Any:
 
 
 class _Rows:
-    """Reads rows; keeps one of equal sketches and of equal specs."""
+    """Reads rows of one spec, which is read once."""
 
     def __init__(self) -> None:
-        self._seen: WeakValueDictionary[bytes, Sketch] = WeakValueDictionary()
         self._first: Sketch | None = None
 
     def part(self, piece: Any, where: str | None, first: int) -> TablePart:
@@ -211,50 +233,66 @@ class _Rows:
         own = [name for name in piece.schema.names if name in (COUNT, SKETCH)]
         own += [name for name in piece.schema.names if UNNAMED.fullmatch(name)]
         keys = normalise_keys(piece.drop_columns(own))
-        sketches = None
-        if where is None:
-            rows: Sequence[int] = range(len(keys))
-        else:
+        rows, totals = np.arange(len(keys)), None
+        if where is not None:
             counts = pa.nulls(len(keys), pa.int64())
-            if COUNT in where:  # else it cannot name it
-                sketches = [self._sketch(piece, row, first) for row in range(len(keys))]
-                counts = pa.array([sketch.count for sketch in sketches], pa.int64())
-            rows = find_rows(keys.append_column(COUNT, counts), where).tolist()
-        selected = keys.take(pa.array(rows, pa.int64()))
-        lengths = (len(piece.column(SKETCH)[row].as_buffer() or b"") for row in rows)
-        n_bytes = sum(lengths)
-        if sketches is None:
-            return TablePart(selected, [self._sketch(piece, row, first) for row in rows], n_bytes)
-        return TablePart(selected, [sketches[row] for row in rows], n_bytes)
+            if COUNT in where and len(keys):  # else it cannot name it
+                totals = self._read(piece, rows, first)
+                counts = pa.array(totals.counts[:, 0])
+            rows = np.asarray(find_rows(keys.append_column(COUNT, counts), where), dtype=np.int64)
+        if totals is not None:
+            totals = totals.take(rows)
+        elif len(rows):
+            totals = self._read(piece, rows, first)
+        fingerprint = "" if self._first is None else self._first.fingerprint
+        return TablePart(keys.take(pa.array(rows, pa.int64())), totals, fingerprint)
 
-    def _sketch(self, piece: Any, row: int, first: int) -> Sketch:
-        data = piece.column(SKETCH)[row].as_py() or b""
-        name = blake2b(data, digest_size=32).digest()
-        try:
-            sketch = self._seen.get(name) or self._new(data)
-            self._seen[name] = sketch
-            if COUNT in piece.schema.names:
-                _check_count(piece.column(COUNT)[row].as_py(), sketch)
-        except SketchFormatError as error:
-            raise SketchFormatError(f"row {first + row} of the table: {error}") from None
-        return sketch
-
-    def _new(self, data: bytes) -> Sketch:
-        sketch = Sketch.from_bytes(data)
+    def _read(self, piece: Any, rows: IntArray, first: int) -> Totals:
+        """Totals of some rows, as many at a time as fit into memory in any case."""
+        column = piece.column(SKETCH)  # of views, which Arrow cannot take
+        files = [column[row].as_py() or b"" for row in rows.tolist()]
         if self._first is None:
-            self._first = sketch
-        is_alike = self._first.spec == sketch.spec
-        return replace(sketch, spec=self._first.spec) if is_alike else sketch
+            self._first = self._sketch(files[0], first + int(rows[0]))
+        layout = self._first._totals.layout
+        found = []
+        for span in spans(len(files), max(1, MOST_DIGITS // layout.most_digits)):
+            try:
+                totals = decode_alike(files[span], layout, self._first.fingerprint)
+            except SketchFormatError:
+                totals = None
+            if totals is None:
+                self._refuse(files[span], first + rows[span])
+            else:
+                found.append(totals)
+        result = Totals.join(found)
+        if COUNT in piece.schema.names:
+            claimed = piece.column(COUNT).take(pa.array(rows)).to_pylist()
+            _check_counts(claimed, result.counts[:, 0].tolist(), (first + rows).tolist())
+        return result
+
+    def _refuse(self, files: Sequence[bytes], rows: IntArray) -> None:
+        """Raise what is wrong with one of some sketches."""
+        assert self._first is not None
+        for data, row in zip(files, rows.tolist(), strict=True):
+            check_same_spec(self._first, self._sketch(data, row), "merge")
+
+    @staticmethod
+    def _sketch(data: bytes, row: int) -> Sketch:
+        try:
+            return Sketch.from_bytes(data)
+        except SketchFormatError as error:
+            raise SketchFormatError(f"row {row} of the table: {error}") from None
 
 
-def _check_count(claimed: Any, sketch: Sketch) -> None:
-    if claimed != sketch.count:
-        shown = "missing" if claimed is None else claimed
-        msg = (
-            f"its count is {shown}, and its sketch has {sketch.count} rows. Leave the column "
-            "'count' out: the sketches know it."
-        )
-        raise SketchFormatError(msg)
+def _check_counts(claimed: Sequence[Any], counts: Sequence[int], rows: Sequence[int]) -> None:
+    for claim, count, row in zip(claimed, counts, rows, strict=True):
+        if claim != count:
+            shown = "missing" if claim is None else claim
+            msg = (
+                f"row {row} of the table: its count is {shown}, and its sketch has {count} rows. "
+                "Leave the column 'count' out: the sketches know it."
+            )
+            raise SketchFormatError(msg)
 
 
 def _check_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: int | None) -> int:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ from sketchshift._validation import check_integer
 from sketchshift._writing import write_atomically
 from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.file import PARQUET_START, register_kind
-from sketchshift.sketch.sketch import Sketch, check_same_spec, merge_sketches
+from sketchshift.sketch.file import PARQUET_START, encode, register_kind
+from sketchshift.sketch.sketch import Sketch, check_same_spec
+from sketchshift.sketch.totals import Totals
 
 __all__ = ["SketchTable"]
 
@@ -42,8 +44,10 @@ class SketchTable:
     ----------
     keys : Arrow table
         One row for each slice, in ascending order, missing keys last.
-    sketches : tuple of Sketch
-        In the same order, all of one spec.
+    totals : Totals or None
+        What the rows of each slice add up to, in the same order; None where no spec is known.
+    fingerprint : str
+        That of the spec.
 
     Examples
     --------
@@ -58,7 +62,37 @@ class SketchTable:
     """
 
     keys: Any
-    sketches: tuple[Sketch, ...]
+    totals: Totals | None
+    fingerprint: str = ""
+
+    @classmethod
+    def of(cls, keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
+        """Return a table of sketches with their keys in any order; those with equal keys add up.
+
+        Parameters
+        ----------
+        keys : Arrow table of n rows
+            Columns of the key.
+        sketches : sequence of n sketches
+            Of one spec.
+        """
+        from sketchshift.sketch.keys import normalise_keys
+
+        for sketch in sketches[1:]:
+            check_same_spec(sketches[0], sketch, "merge")
+        if not sketches:
+            return cls(normalise_keys(keys), None)
+        totals = Totals.join([sketch._totals for sketch in sketches])
+        return from_totals(keys, totals, sketches[0].fingerprint)
+
+    @cached_property
+    def sketches(self) -> tuple[Sketch, ...]:
+        """The sketch of each slice, in the order of the keys; they share their digits."""
+        if self.totals is None:
+            return ()
+        spec = self.totals.layout.spec
+        parts = (self.totals[i] for i in range(len(self)))
+        return tuple(Sketch(spec, self.fingerprint, part) for part in parts)
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -68,17 +102,17 @@ class SketchTable:
     @property
     def spec(self) -> SketchSpec:
         """What was summed in each of them."""
-        if not self.sketches:
+        if self.totals is None or not len(self):
             raise DataError("the table has no slices, and so no spec. Check the condition.")
-        return self.sketches[0].spec
+        return self.totals.layout.spec
 
     @property
     def counts(self) -> IntArray:
         """Number of rows of each slice."""
-        return np.array([sketch.count for sketch in self.sketches], dtype=np.int64)
+        return np.zeros(0, np.int64) if self.totals is None else self.totals.counts[:, 0].copy()
 
     def __len__(self) -> int:
-        return len(self.sketches)
+        return 0 if self.totals is None else len(self.totals)
 
     def __iter__(self) -> Iterator[tuple[Any, Sketch]]:
         """Keys with their sketches; a key of several columns is a tuple."""
@@ -144,7 +178,14 @@ class SketchTable:
             raise IncompatibleSketchesError(msg)
         from sketchshift.sketch.keys import stack_keys
 
-        return from_parts(stack_keys(self.keys, other.keys), [*self.sketches, *other.sketches])
+        keys = stack_keys(self.keys, other.keys)
+        some = [table for table in (self, other) if len(table)]
+        if len(some) < 2:
+            return from_totals(keys, some[0].totals, some[0].fingerprint) if some else self
+        check_same_spec(self.any_sketch(), other.any_sketch(), "merge")
+        return from_totals(
+            keys, Totals.join([t.totals for t in some if t.totals]), self.fingerprint
+        )
 
     __radd__ = __add__
 
@@ -164,13 +205,19 @@ class SketchTable:
             Possibly of no slices.
         """
         rows = _rows_where(self._with_counts(), condition)
-        return SketchTable(self.keys.take(rows), tuple(self.sketches[i] for i in rows))
+        totals = None if self.totals is None else self.totals.take(np.asarray(rows, dtype=np.int64))
+        return SketchTable(self.keys.take(rows), totals, self.fingerprint)
 
     def merge(self) -> Sketch:
         """The sketch of the rows of all slices."""
-        if not self.sketches:
+        if self.totals is None or not len(self):
             raise DataError("there are no slices to merge. Check the condition.")
-        return merge_sketches(self.sketches)
+        return Sketch(self.totals.layout.spec, self.fingerprint, self.totals.merged())
+
+    def any_sketch(self) -> Sketch:
+        """The sketch of one of the slices."""
+        assert self.totals is not None
+        return Sketch(self.totals.layout.spec, self.fingerprint, self.totals[0])
 
     def merge_by(self, by: str | Sequence[str]) -> SketchTable:
         """Add slices up that agree in some columns of their key.
@@ -193,13 +240,17 @@ class SketchTable:
         if not names or len(set(names)) < len(names):
             msg = f"merge_by must name columns of the key, each once. Got {names} instead."
             raise DataError(msg)
-        return from_parts(self.keys.select(names), self.sketches)
+        return from_totals(self.keys.select(names), self.totals, self.fingerprint)
 
     def to_arrow(self) -> Any:
         """An Arrow table with the columns of the key, ``count`` and ``sketch`` (binary)."""
         import pyarrow as pa
 
-        sketches = pa.array([sketch.to_bytes() for sketch in self.sketches], pa.binary())
+        each = range(len(self))
+        files = (
+            [] if self.totals is None else [encode(self.fingerprint, self.totals, i) for i in each]
+        )
+        sketches = pa.array(files, pa.binary())
         return self._with_counts().append_column(SKETCH, sketches)
 
     @classmethod
@@ -224,8 +275,8 @@ class SketchTable:
         from sketchshift.sketch.stored import join_parts, select_parts
 
         with _open_stream(table) as reader:
-            keys, sketches = join_parts(select_parts(reader, reader.schema, where))
-        return from_parts(keys, sketches)
+            parts = join_parts(select_parts(reader, reader.schema, where))
+        return from_totals(*parts)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a Parquet file: all of it is there afterwards, or nothing changed.
@@ -271,7 +322,7 @@ class SketchTable:
         from sketchshift.sketch.stored import join_parts, read_parts
 
         check_integer("from_parquet", "max_bytes", max_bytes, 1, 2**62)
-        return from_parts(*join_parts(read_parts(path, where, max_bytes=max_bytes)))
+        return from_totals(*join_parts(read_parts(path, where, max_bytes=max_bytes)))
 
     def _with_counts(self) -> Any:
         import pyarrow as pa
@@ -290,54 +341,66 @@ def _key_in_words(key: Any) -> str:
 register_kind(PARQUET_START, "a table of sketches", SketchTable.from_parquet)
 
 
-def from_parts(keys: Any, sketches: Sequence[Sketch]) -> SketchTable:
-    """A table of sketches with their keys in any order; those with equal keys add up.
+def from_totals(keys: Any, totals: Totals | None, fingerprint: str) -> SketchTable:
+    """Return a table of slices with their keys in any order; those with equal keys add up.
 
     Parameters
     ----------
     keys : Arrow table of n rows
         Columns of the key.
-    sketches : sequence of n sketches
-        Of one spec.
+    totals : Totals or None
+        Of n slices; None where there are none.
+    fingerprint : str
+        Of the spec.
 
     Returns
     -------
     table : SketchTable
-        Sorted by key. O(n m) time.
+        Sorted by key. Time is linear in the digits.
     """
     from sketchshift.sketch.keys import normalise_keys
 
-    for sketch in sketches[1:]:
-        check_same_spec(sketches[0], sketch, "merge")
     keys = normalise_keys(keys)
-    if not sketches:
-        return SketchTable(keys, ())
-    groups, members = group_keys(keys)
-    return SketchTable(
-        groups, tuple(merge_sketches([sketches[i] for i in rows]) for rows in members)
-    )
+    if totals is None or not len(totals):
+        return SketchTable(keys, totals, fingerprint)
+    groups, numbers = group_keys(keys)
+    is_sorted = len(groups) == len(keys) and bool((np.diff(numbers) > 0).all())
+    own = totals if is_sorted else totals.sum_by(numbers, len(groups))
+    return SketchTable(groups, own, fingerprint)
 
 
-def group_keys(keys: Any) -> tuple[Any, list[list[int]]]:
-    """The different keys in ascending order, missing ones last, and the rows that have each.
+def from_pieces(
+    keys: Any, pieces: Sequence[tuple[Totals, IntArray]], spec: SketchSpec
+) -> SketchTable:
+    """Return a table of slices that came in pieces.
 
-    Days of the week follow each other as in the calendar.
+    Parameters
+    ----------
+    keys : Arrow table of n rows
+        Columns of the key, in any order; those that are equal add up.
+    pieces : sequence of tuple
+        Totals, and the row of the keys that each of their slices has.
+    spec : SketchSpec
+        Of all.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from sketchshift.sketch.keys import normalise_keys
 
-    from sketchshift.sketch.keys import in_calendar_order
+    keys = normalise_keys(keys)
+    groups, numbers = group_keys(keys)
+    none = Totals.zero(spec, 0), np.zeros(0, dtype=np.int64), 1
+    moved = [(totals, numbers[rows], 1) for totals, rows in pieces]
+    totals = Totals.sum([none, *moved], len(groups))
+    totals.check_capacity()
+    return SketchTable(groups, totals, spec.fingerprint)
 
-    names = [str(i) for i in range(keys.num_columns)]  # Arrow takes ".a" and "[0]" for paths
-    with_rows = keys.rename_columns(names).append_column("row", pa.array(range(len(keys))))
-    groups = with_rows.group_by(names, use_threads=False).aggregate([("row", "list")])
-    places = pa.table({name: in_calendar_order(groups.column(name)) for name in names})
-    order = pc.sort_indices(places, sort_keys=[(name, "ascending") for name in names])
-    groups = groups.take(order)
-    members = groups.column("row_list").to_pylist()
-    different = groups.select(names).rename_columns(keys.column_names).cast(keys.schema)
-    _check_values(different)
-    return different.combine_chunks(), members
+
+def group_keys(keys: Any) -> tuple[Any, IntArray]:
+    """The different keys as :func:`number_groups` gives them, which can all be shown."""
+    from sketchshift.sketch.keys import number_groups
+
+    groups, numbers = number_groups(keys)
+    _check_values(groups)
+    return groups, numbers
 
 
 def _check_values(keys: Any) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import (
@@ -21,11 +20,11 @@ from sketchshift.kernels.contract import (
     Accumulator,
     CellAccumulator,
     Centers,
-    LeftOut,
     Matcher,
+    Runs,
 )
 from sketchshift.kernels.cpu.library import Variant, aligned_copy, aligned_zeros, load_variant
-from sketchshift.kernels.host import Correlations, OnHost
+from sketchshift.kernels.host import CellsOnHost, Correlations, OnHost
 
 __all__ = ["KERNEL", "CpuKernel"]
 
@@ -63,10 +62,13 @@ class CpuKernel(OnHost, Correlations):
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         panels, m = pack(turns, self.variant.panel), turns.shape[1]
 
-        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+        def accumulate(
+            rows: RealArray, weights: Float32Array, totals: IntArray, runs: Runs | None = None
+        ) -> None:
             name = "dense_32" if rows.dtype == np.float32 else "dense_64"
             rows = np.ascontiguousarray(rows)
-            self.variant.call(name, rows, weights, *rows.shape, panels, m, totals)
+            given = rows, weights, *_of_runs(runs, len(rows)), rows.shape[1]
+            self.variant.call(name, *given, panels, m, totals)
 
         return accumulate
 
@@ -76,24 +78,34 @@ class CpuKernel(OnHost, Correlations):
         m, filled = len(radii), np.zeros(n_blocks * size, dtype=np.float32)
         filled[:m] = radii
 
-        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+        def accumulate(
+            rows: RealArray, weights: Float32Array, totals: IntArray, runs: Runs | None = None
+        ) -> None:
             name = "structured_32" if rows.dtype == np.float32 else "structured_64"
             rows, of_dtype = np.ascontiguousarray(rows), signs.astype(rows.dtype)
-            shape = (n_blocks, size, m)
-            self.variant.call(name, rows, weights, *rows.shape, of_dtype, filled, *shape, totals)
+            given = rows, weights, *_of_runs(runs, len(rows)), rows.shape[1]
+            self.variant.call(name, *given, of_dtype, filled, n_blocks, size, m, totals)
 
         return accumulate
 
     def moments(
-        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+        self,
+        rows: FloatArray,
+        factors: FloatArray | None,
+        unit: float,
+        runs: Runs,
+        *,
+        full: bool,
     ) -> IntArray:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        d = rows.shape[1]
-        limbs = np.zeros((3, 2 * d + (d * (d + 1) // 2 if full else d)), dtype=np.int64)
+        d, n_runs = rows.shape[1], len(runs.slots)
+        n_sums = 2 * d + (d * (d + 1) // 2 if full else d)
+        limbs = np.zeros((n_runs, 3, n_sums), dtype=np.int64)
         rows = np.ascontiguousarray(rows)
         roots = None if factors is None else np.sqrt(factors)
         per_unit = 2.0**MOMENT_BITS / unit
-        self.variant.call("moments", rows, factors, roots, *rows.shape, per_unit, full, limbs)
+        given = rows, factors, roots, runs.starts, n_runs, d
+        self.variant.call("moments", *given, per_unit, full, limbs)
         return limbs
 
     def distances(self, rows: Float32Array) -> Callable[[Float32Array], Float32Array]:
@@ -149,18 +161,17 @@ class CpuKernel(OnHost, Correlations):
         return cast(Float32Array, panels)
 
 
-class CpuCells:
+class CpuCells(CellsOnHost):
     """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
 
     def __init__(self, variant: Variant, centers: Centers) -> None:
         groups = zip(centers.starts[:-1], centers.starts[1:], strict=True)
         panels = [pack(centers.centers[a:b].T, variant.panel, np.inf) for a, b in groups]
         self._variant, self._probes = variant, centers.probes
-        self._per_unit, self._axes = centers.per_unit, centers.axes
-        self._limit = np.float32(centers.limit)
-        self._centers = centers.centers.astype(np.float64)
+        self.centers = centers
+        self._places = centers.centers.astype(np.float64)
         if centers.axes is not None:
-            self._middles_along = project(variant, self._centers, centers.axes)
+            self._middles_along = project(variant, self._places, centers.axes)
         # arrays whose addresses are kept by nobody else
         self._panels = aligned_copy(np.concatenate(panels))
         self._firsts = np.cumsum([0, *map(len, panels)], dtype=np.int64)
@@ -169,42 +180,35 @@ class CpuCells:
 
     def nearest(self, rows: Float32Array) -> tuple[IntArray, Float32Array]:
         """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
-        labels, squares = self._nearest(rows)
-        return labels.astype(np.int64), squares
-
-    def add(
-        self,
-        rows: FloatArray,
-        coordinates: FloatArray,
-        factors: FloatArray | None,
-        totals: IntArray,
-    ) -> LeftOut | None:
-        """See :class:`~sketchshift.kernels.contract.CellAccumulator`."""
-        labels, squares = self._nearest(rows.astype(np.float32))
-        is_out, left_out = squares > self._limit, None
-        if is_out.any():
-            left_out = np.flatnonzero(is_out), labels[is_out].astype(np.int64)
-            rows, coordinates, labels = rows[~is_out], coordinates[~is_out], labels[~is_out]
-            factors = None if factors is None else factors[~is_out]
-        rows, roots = np.ascontiguousarray(rows), None if factors is None else np.sqrt(factors)
-        given = (rows, factors, roots, labels, *rows.shape, self._centers)
-        if self._axes is None:
-            steps = self._per_unit, 2.0**CELL_WEIGHT_BITS
-            self._variant.call("add_cells", *given, *steps, totals)
-        else:
-            along = np.ascontiguousarray(coordinates), self._middles_along, len(self._axes)
-            steps = self._per_unit, 2.0**BITS
-            self._variant.call("add_wide_cells", *given, *along, *steps, totals)
-        return left_out
-
-    def _nearest(self, rows: Float32Array) -> tuple[NDArray[np.int32], Float32Array]:
         rows = np.ascontiguousarray(rows, dtype=np.float32)
         labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows), np.float32)
         self._variant.call(
             *("nearest", rows, *rows.shape, self._panels, self._firsts, self._starts),
             *(len(self._starts) - 1, self._middles, self._probes, labels, squares),
         )
-        return labels, squares
+        return labels.astype(np.int64), squares
+
+    def sum_at(
+        self,
+        rows: FloatArray,
+        coordinates: FloatArray,
+        factors: FloatArray | None,
+        labels: IntArray,
+        places: IntArray,
+        totals: IntArray,
+    ) -> None:
+        """Add every row to one of the totals: the row of cell ``labels`` to that at ``places``."""
+        rows, roots = np.ascontiguousarray(rows), None if factors is None else np.sqrt(factors)
+        numbers = labels.astype(np.int32), places.astype(np.int32)
+        given = (rows, factors, roots, *numbers, *rows.shape, self._places)
+        axes = self.centers.axes
+        if axes is None:
+            steps = self.centers.per_unit, 2.0**CELL_WEIGHT_BITS
+            self._variant.call("add_cells", *given, *steps, totals)
+        else:
+            along = np.ascontiguousarray(coordinates), self._middles_along, len(axes)
+            steps = self.centers.per_unit, 2.0**BITS
+            self._variant.call("add_wide_cells", *given, *along, *steps, totals)
 
 
 class GaussianMatcher:
@@ -255,6 +259,12 @@ class GaussianMatcher:
         weights, centers, spreads = np.split(x, [T, T + T * d])
         C, S = unit * centers.reshape(T, d), unit * np.abs(spreads).reshape(T, d)
         return value, weights / T, C, S
+
+
+def _of_runs(runs: Runs | None, n: int) -> tuple[IntArray, IntArray, int]:
+    """Starts, slots and number of runs; all n rows are one run where there are none."""
+    found = Runs.one(n) if runs is None else runs
+    return found.starts, np.ascontiguousarray(found.slots), len(found.slots)
 
 
 def project(variant: Variant, rows: FloatArray, axes: Float32Array) -> FloatArray:

@@ -22,12 +22,12 @@ __all__ = ["FILE", "Variant", "aligned_copy", "aligned_zeros", "load_variant", "
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FILE = Path(__file__).with_name("kernels.native" + SUFFIX)  # a name that is no module of Python
 CHOICE = "SKETCHSHIFT_SIMD"
-TABLE_VERSION = 3  # of native/table.h
+TABLE_VERSION = 4  # of native/table.h
 REMEDY = "Install sketchshift again, which brings them"
 
 _Array, _Size, _Real, _Flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_int32
-_DENSE = (None, _Array, _Array, _Size, _Size, _Array, _Size, _Array)
-_STRUCTURED = (None, *[_Array] * 2, *[_Size] * 2, *[_Array] * 2, *[_Size] * 3, _Array)
+_DENSE = (None, *[_Array] * 4, _Size, _Size, _Array, _Size, _Array)
+_STRUCTURED = (None, *[_Array] * 4, *[_Size] * 2, *[_Array] * 2, *[_Size] * 3, _Array)
 _NORMALISE = (None, _Array, _Size, _Size, *[_Array] * 4)
 _PROBLEM = (*[_Array] * 3, _Size, _Size)
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -37,12 +37,12 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "structured_64": _STRUCTURED,
     "normalise_32": _NORMALISE,
     "normalise_64": _NORMALISE,
-    "moments": (None, *[_Array] * 3, _Size, _Size, _Real, _Flag, _Array),
+    "moments": (None, *[_Array] * 4, _Size, _Size, _Real, _Flag, _Array),
     "distances": (None, _Array, _Size, _Size, _Array, _Size, _Array),
     "nearest": (None, _Array, _Size, _Size, *[_Array] * 3, _Size, _Array, _Size, *[_Array] * 2),
-    "add_cells": (None, *[_Array] * 4, _Size, _Size, _Array, _Real, _Real, _Array),
+    "add_cells": (None, *[_Array] * 5, _Size, _Size, _Array, _Real, _Real, _Array),
     "add_wide_cells": (
-        *(None, *[_Array] * 4, _Size, _Size, *[_Array] * 3, _Size, _Real, _Real, _Array),
+        *(None, *[_Array] * 5, _Size, _Size, *[_Array] * 3, _Size, _Real, _Real, _Array),
     ),
     "project": (None, _Array, _Size, _Size, _Array, _Size, _Array),
     "rotate": (None, *[_Array] * 3, _Size, _Size, _Array, _Array),

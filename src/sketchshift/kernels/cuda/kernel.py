@@ -18,6 +18,7 @@ from sketchshift.kernels.contract import (
     CellAccumulator,
     Centers,
     LeftOut,
+    Runs,
 )
 from sketchshift.kernels.cpu import CpuCells, CpuKernel
 from sketchshift.kernels.cpu.library import Variant
@@ -141,12 +142,21 @@ class _OnGpu:
 
     n_frequencies: int
 
-    def __call__(self, rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
+    def __call__(
+        self,
+        rows: RealArray,
+        weights: Float32Array,
+        totals: IntArray,
+        runs: Runs | None = None,
+    ) -> None:
         """See :class:`~sketchshift.kernels.contract.Accumulator`."""
+        spans = [(slice(None), totals)] if runs is None else [(s, totals[i]) for s, i in runs]
         with own_stream():
-            sums = cupy.zeros((2, self.n_frequencies), dtype=np.int64)
-            self.add(cupy.asarray(rows), cupy.asarray(weights), sums)
-            totals += sums.get()
+            rows, weights = cupy.asarray(rows), cupy.asarray(weights)
+            for some, own in spans:
+                sums = cupy.zeros((2, self.n_frequencies), dtype=np.int64)
+                self.add(rows[some], weights[some], sums)
+                own += sums.get()
 
     def add(self, rows: Any, weights: Any, sums: Any) -> None:
         """Add the integers of rows on the GPU to sums there."""
@@ -200,7 +210,7 @@ class CudaCells(CpuCells):
 
     def __init__(self, variant: Variant, centers: Centers) -> None:
         super().__init__(variant, centers)
-        self._of = centers
+        self._limit = np.float32(centers.limit)
         arrays = (centers.centers, centers.starts, centers.middles)
         self._on_gpu = tuple(cupy.asarray(np.ascontiguousarray(array)) for array in arrays)
         self._along = None if centers.axes is None else cupy.asarray(self._middles_along)
@@ -223,7 +233,7 @@ class CudaCells(CpuCells):
             has_axes = self._along is not None
             middles, p = (self._along, along.shape[1]) if has_axes else (np.uintp(0), 0)
             unit = 2.0 ** (BITS if has_axes else CELL_WEIGHT_BITS)
-            steps = np.float64(self._of.per_unit), self._limit, np.float64(unit)
+            steps = np.float64(self.centers.per_unit), self._limit, np.float64(unit)
             add = kernel_of("add_cells", "double", (("SQUARE_BITS", SQUARE_BITS),))
             arguments = (here, along, weights, self._on_gpu[0], middles, labels, squares, *steps)
             sizes = np.int64(n), np.int32(d), np.int32(p)
@@ -239,8 +249,8 @@ class CudaCells(CpuCells):
         (n, d), (centers, starts, middles) = rows.shape, self._on_gpu
         labels, squares = cupy.empty(n, dtype=np.int32), cupy.empty(n, dtype=np.float32)
         found, size = (labels, squares), (np.int64(n), np.int32(d))
-        if self._of.probes > 1:
-            find = kernel_of("find_in_groups", "double", (("PROBES", self._of.probes),))
+        if self.centers.probes > 1:
+            find = kernel_of("find_in_groups", "double", (("PROBES", self.centers.probes),))
             groups = centers, starts, middles, np.int32(len(middles))
             find((blocks_down(1, n, THREADS),), (THREADS,), (rows, *groups, *size, *found))
             return labels, squares
@@ -309,19 +319,28 @@ class CudaKernel(CpuKernel):
             return CudaStructured(signs, radii)
         here = super().structured(signs, radii)
 
-        def accumulate(rows: RealArray, weights: Float32Array, totals: IntArray) -> None:
-            here(self.on_host(rows), self.on_host(weights), totals)
+        def accumulate(
+            rows: RealArray, weights: Float32Array, totals: IntArray, runs: Runs | None = None
+        ) -> None:
+            here(self.on_host(rows), self.on_host(weights), totals, runs)
 
         return accumulate
 
     def moments(
-        self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool
+        self,
+        rows: FloatArray,
+        factors: FloatArray | None,
+        unit: float,
+        runs: Runs,
+        *,
+        full: bool,
     ) -> IntArray:
         """See :class:`~sketchshift.kernels.contract.Kernel`; very wide rows come back for it."""
         if rows.shape[1] > MOST_COLUMNS:
             factors = None if factors is None else self.on_host(factors)
-            return super().moments(self.on_host(rows), factors, unit, full=full)
-        return moments(rows, factors, unit, full=full)
+            return super().moments(self.on_host(rows), factors, unit, runs, full=full)
+        parts = [(rows[some], None if factors is None else factors[some]) for some, _ in runs]
+        return np.stack([moments(*part, unit, full=full) for part in parts])
 
     def cells(self, centers: Centers) -> CellAccumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

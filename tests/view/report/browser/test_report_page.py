@@ -235,7 +235,7 @@ def test_slices_without_many_rows_are_marked_with_their_counts(browser, open_rep
     table = ss.sketch_by(pa.table({"x": X[:, 0], "y": X[:, 1], "day": day}), "day", n_clusters=2)
     a, b, c = table.sketches
 
-    open_report(2, ss.SketchTable(table.keys, (a, b, c - c)))
+    open_report(2, ss.SketchTable.of(table.keys, (a, b, c - c)))
 
     assert "b (12 rows), c (0 rows)" in browser.text("#trends-note")
     assert len(browser.all("#trends rect.thin")) == 2  # both clusters of the slice of 12

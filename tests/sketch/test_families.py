@@ -1,4 +1,4 @@
-"""A measure has named parts, and one more part is one more definition."""
+"""Totals have named families, and one more family is one more definition."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ import sketchshift as ss
 from sketchshift.features import Origin
 from sketchshift.kernels import BITS
 from sketchshift.privacy.release import release_vector, sensitivity
-from sketchshift.sketch import measure as module
-from sketchshift.sketch.measure import Measure, Moments, Part, WeightedRows, parts_of
+from sketchshift.sketch import family as module
+from sketchshift.sketch.family import Family, SlotSums, WeightedRows, families_of
+from sketchshift.sketch.file import encode
+from sketchshift.sketch.moments import Moments
+from sketchshift.sketch.totals import Totals
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=12, bandwidth=0.8)
 PUBLIC = replace(SPEC, origin=Origin("declared", 100.0))
 X = np.random.default_rng(3).normal(size=(500, 2))
 
 
-class PositivePart(Part):
+class PositiveFamily(Family):
     """Weight of the rows whose first coordinate is positive, in steps of 2**-BITS."""
 
     name = "positive"
@@ -30,41 +33,47 @@ class PositivePart(Part):
     def adders(self, kernel):
         return PositiveAdder
 
-    def is_sound(self, integers, measure, u):
-        return 0 <= int(integers[0]) <= measure.weight + u
+    def are_sound(self, totals, u):
+        sums = np.array([int(self.integers(totals, i)[0]) for i in range(len(totals))])
+        return (sums >= 0) & (sums <= totals.weights + u)
 
 
 class PositiveAdder:
     """Holds all back until the end, to show that what is pending arrives."""
 
     def __init__(self):
-        self.pending = 0
+        self.pending = SlotSums(1)
 
-    def add(self, rows: WeightedRows, integers: np.ndarray) -> None:
+    def add(self, rows: WeightedRows) -> None:
         shares = np.ones(len(rows.values)) if rows.shares is None else rows.shares
-        weight = np.rint(shares[rows.values[:, 0] > 0] * 2.0**BITS).sum()
-        self.pending += int(weight) << rows.digit
+        weights = np.rint(shares * (rows.values[:, 0] > 0) * 2.0**BITS).astype(np.int64)
+        np.add.at(self.pending.reach(rows.n_slots)[:, 0], rows.slots, weights << rows.digit)
 
-    def flush(self, integers: np.ndarray) -> None:
-        integers += self.pending
-        self.pending = 0
+    def take(self, n):
+        return self.pending.take_digits(n)
+
+
+def one_family(spec):
+    return PositiveFamily()
 
 
 @pytest.fixture
 def one_more(monkeypatch):
-    """The parts of every spec, and :class:`PositivePart`."""
-    monkeypatch.setattr(module, "PARTS", [*module.PARTS, lambda spec: PositivePart()])
+    """The families of every spec, and :class:`PositiveFamily`."""
+    monkeypatch.setattr(module, "FAMILIES", [*module.FAMILIES, one_family])
 
 
-def positive(sketch: ss.Sketch) -> float:
-    return int(sketch._totals.parts["positive"][0]) / 2**BITS
+def positive(sketch) -> float:
+    if isinstance(sketch, ss.privacy.PrivateSketch):
+        return int(sketch._totals.parts["positive"][0]) / 2**BITS
+    return int(sketch._totals.integers("positive")[0]) / 2**BITS
 
 
 def expected(rows: np.ndarray) -> int:
     return int((rows[:, 0] > 0).sum())
 
 
-def test_one_more_part_adds_subtracts_merges_travels_and_is_removed(one_more):
+def test_one_more_family_adds_subtracts_merges_travels_and_is_removed(one_more):
     weights = np.random.default_rng(4).integers(0, 40, len(X)) / 4
     whole, part = ss.sketch(X, SPEC, sample_weight=weights), ss.sketch(X[:200], SPEC)
     sketcher = ss.Sketcher(SPEC, n_threads=2).update(X, sample_weight=weights)
@@ -77,7 +86,7 @@ def test_one_more_part_adds_subtracts_merges_travels_and_is_removed(one_more):
     assert positive(rest) == weights[100:][X[100:, 0] > 0].sum()
 
 
-def test_one_more_part_goes_through_checkpoints(one_more, tmp_path):
+def test_one_more_family_goes_through_checkpoints(one_more, tmp_path):
     np.save(tmp_path / "x.npy", X)
 
     for _ in range(2):
@@ -85,7 +94,7 @@ def test_one_more_part_goes_through_checkpoints(one_more, tmp_path):
         assert positive(passed) == expected(X)
 
 
-def test_one_more_part_is_released_if_what_a_row_adds_is_bounded(one_more, monkeypatch, tmp_path):
+def test_one_more_family_is_released_if_what_a_row_adds_is_bounded(one_more, monkeypatch, tmp_path):
     from sketchshift.privacy import mechanism
 
     monkeypatch.setattr(mechanism, "_draw", lambda measurement, vector: vector)
@@ -102,9 +111,10 @@ def test_one_more_part_is_released_if_what_a_row_adds_is_bounded(one_more, monke
     assert positive(read.merge(ss.privacy.release(raw, 9.0, 1e-8, force=True))) == 2 * positive(raw)
 
 
-def test_integers_of_one_more_part_that_no_rows_left_are_refused(one_more):
+def test_integers_of_one_more_family_that_no_rows_left_are_refused(one_more):
     whole, part = ss.sketch(X, SPEC), ss.sketch(X[:200], SPEC)
-    part._totals.parts["positive"] += 10**12
+    place = part._totals.layout.places["positive"]
+    part._totals.dense[:, place.stop - 1] += 10**4
 
     with pytest.raises(ss.errors.SketchFormatError, match="the integers are not those of any rows"):
         ss.Sketch.from_bytes(part.to_bytes())
@@ -112,25 +122,26 @@ def test_integers_of_one_more_part_that_no_rows_left_are_refused(one_more):
         whole - part
 
 
-def test_a_file_without_a_part_of_the_spec_is_refused_by_its_length(monkeypatch):
+def test_a_file_without_a_family_of_the_spec_is_refused_by_its_length(monkeypatch):
     data = ss.sketch(X, SPEC).to_bytes()
-    monkeypatch.setattr(module, "PARTS", [*module.PARTS, lambda spec: PositivePart()])
+    monkeypatch.setattr(module, "FAMILIES", [*module.FAMILIES, one_family])
 
     with pytest.raises(ss.errors.SketchFormatError, match=r"announces \d+ bytes of .*, and there"):
         ss.Sketch.from_bytes(data)
 
 
-def test_the_parts_of_a_spec_have_names_and_sizes():
+def test_the_families_of_a_spec_have_names_and_sizes():
     # 2 m int64; 2 weights, 3 d sums and rests, d (d + 1) / 2 products of 16 bytes
     sizes = {"waves": 8 * 24, "moments": 16 * 11}
-    assert {part.name: part.n_bytes for part in parts_of(SPEC)} == sizes
-    assert len(Measure.zero(SPEC).to_bytes(SPEC)) == sum(sizes.values())
+    assert {family.name: family.n_bytes for family in families_of(SPEC)} == sizes
+    none, less = (encode("", Totals.zero(spec)) for spec in (SPEC, SPEC.prefix(11)))
+    assert len(none) == len(less) + 16
 
 
 def test_moments_have_names_that_read_as_the_definition_says():
     """One row of weight 1 and one of weight 1/2, in steps of unit / 2**16."""
     rows, weights = np.array([[0.5, -0.25], [0.125, 1.0]]), np.array([1.0, 0.5])
-    integers = ss.sketch(rows, SPEC, sample_weight=weights)._totals.parts["moments"]
+    integers = ss.sketch(rows, SPEC, sample_weight=weights)._totals.integers("moments")
     moments = Moments.of(integers, SPEC)
     steps = rows * 2**16 / SPEC.moment_unit
 

@@ -1,0 +1,172 @@
+"""Clipped cells of private releases: a row adds a bounded amount to its cell, whatever the row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift.features import SketchSpec
+from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, CellAccumulator, Kernel
+from sketchshift.sketch.cells import CellSlots, GridFamily, none_of
+from sketchshift.sketch.digits import lanes_of, to_floats
+from sketchshift.sketch.family import Family, FamilyAdder, WeightedRows
+from sketchshift.sketch.totals import Entries, Totals, sum_entries
+
+__all__ = ["ClippedFamily", "NoisyCells"]
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCells:
+    """What a release tells of the rows of each cell, in normalised coordinates.
+
+    Offsets are from the center of the cell, moved to the length of its radius if they are longer.
+
+    Attributes
+    ----------
+    weights : array of shape (J,)
+        Number of rows.
+    sums : array of shape (J, d)
+        Of the offsets.
+    squares : array of shape (J,)
+        Of the squared lengths of the offsets.
+    centers, radii : arrays of shapes (J, d) and (J,)
+        Of the cells; public.
+    weight_std, sum_std, square_std : arrays of shape (J,)
+        Standard deviations of the noise: of each number above.
+    """
+
+    weights: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+    centers: FloatArray
+    radii: FloatArray
+    weight_std: FloatArray
+    sum_std: FloatArray
+    square_std: FloatArray
+
+
+class ClippedFamily(GridFamily):
+    """Count, offsets and squared length of these, of the rows of each cell: shape (J, 2 + d).
+
+    With r the radius of the cell of a row and e = (x' - c) / r, divided by its length if that is
+    above 1, a row adds 2**22, the integers nearest to 2**22 e_k, and that nearest to 2**21 |e|^2.
+    The radius is the distance to the nearest other center, or at most the diameter of the ball that
+    all rows are in.
+    """
+
+    name = "clipped"
+
+    def __init__(self, spec: SketchSpec) -> None:
+        super().__init__(spec, 2 + spec.n_features)
+        assert spec.cells is not None
+        assert spec.origin is not None
+        self._cells, self._diameter = spec.cells, 2.0 * spec.origin.radius
+        # each coordinate is rounded, which adds half the root of d to a length of 2**22
+        longest = 2**BITS + math.isqrt(spec.n_features) // 2 + 2
+        self.row_square = 4**BITS + longest**2 + 4 ** (BITS - 1)
+
+    @classmethod
+    def make(cls, spec: SketchSpec) -> Family | None:
+        """Return the family of a spec with cells whose sums may be released."""
+        return None if spec.origin is None or spec.cells is None else cls(spec)
+
+    @cached_property
+    def radii(self) -> FloatArray:
+        """Of the cells: O(J^2 d), summed from the first column."""
+        centers = self._cells.table.astype(np.float64)
+        squares = np.zeros((len(centers), len(centers)))
+        for column in centers.T:
+            squares += np.square(column[:, None] - column)
+        elsewhere = np.where(squares > 0.0, squares, np.inf)
+        nearest: FloatArray = np.sqrt(elsewhere.min(axis=1))
+        return np.minimum(nearest, self._diameter)
+
+    def noisy(self, integers: IntArray, factor: int, scale: float) -> NoisyCells:
+        """What integers say that were multiplied by a factor before noise of this scale came."""
+        one, r = factor * 2.0**BITS, self.radii
+        numbers, std = integers / one, np.full(len(r), scale / one)
+        return NoisyCells(
+            numbers[:, 0],
+            numbers[:, 1:-1] * r[:, None],
+            2.0 * numbers[:, -1] * r**2,
+            self._cells.table.astype(np.float64),
+            r,
+            std,
+            std * r,
+            2.0 * std * r**2,
+        )
+
+    def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
+        """Adders that share the kernel's table of centers."""
+        accumulate = kernel.cells(self._cells.groups)
+        return lambda: _ClippedAdder(accumulate, self)
+
+    def lanes(self, sums: IntArray) -> IntArray:
+        """Sums of rows as digits that are not in their range."""
+        return lanes_of([(sums, 0)], self.n_digits)
+
+    def split(self, octets: Any) -> Sequence[Any]:
+        """All in one."""
+        return (octets,)
+
+    def clip(self, values: FloatArray, labels: IntArray) -> FloatArray:
+        """What rows (n, d) add to their cells (n,), as whole numbers: (n, 2 + d).
+
+        Each row alone, by operations that are rounded alike everywhere.
+        """
+        radii = self.radii[labels]
+        offsets = (values - self._cells.table[labels].astype(np.float64)) / radii[:, None]
+        squares = np.zeros(len(values))
+        for column in offsets.T:
+            squares += column * column
+        offsets /= np.sqrt(np.maximum(squares, 1.0))[:, None]
+        whole, half = np.full((len(values), 1), 2.0**BITS), np.minimum(squares, 1.0) / 2.0
+        numbers = np.hstack([offsets, half[:, None]])
+        return np.hstack([whole, np.rint(numbers * 2.0**BITS)])
+
+    def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
+        """Counts are those of the cells, and bound all else."""
+        own, cells = totals.entries[self.name], totals.entries["cells"]
+        owners, numbers = own.names[:, 0], to_floats(own.digits, self.n_digits)
+        n, offsets, squares = numbers[:, 0], numbers[:, 1:-1], numbers[:, -1]
+        within = (n + np.floor(n * 2.0**-BITS))[:, None]
+        are_wrong = (np.abs(offsets) > within).any(axis=1) | (squares < 0) | (2 * squares > n)
+        sound = none_of(totals, owners, are_wrong)
+        counts = [
+            self._rows_of(own, self.n_digits, BITS),
+            self._rows_of(cells, totals.layout.by_name["cells"].n_digits, CELL_WEIGHT_BITS),
+        ]
+        sound[[slot for (slot, _), _ in counts[0] ^ counts[1]]] = False
+        return sound
+
+    @staticmethod
+    def _rows_of(own: Entries, n_digits: int, bits: int) -> set[tuple[tuple[int, int], float]]:
+        """Slices and cells with the number of their rows, where there are some."""
+        found = to_floats(own.digits[:, :n_digits], n_digits)[:, 0] * 2.0**-bits
+        some = np.flatnonzero(found)
+        names = map(tuple, own.names[some].tolist())
+        return set(zip(names, found[some].tolist(), strict=True))
+
+
+class _ClippedAdder:
+    def __init__(self, accumulate: CellAccumulator, family: ClippedFamily) -> None:
+        self._accumulate, self._family = accumulate, family
+        self._slots = CellSlots(*family.full_shape)
+
+    def add(self, rows: WeightedRows) -> None:
+        """Add rows at once: sums of so few of them are exact in float64."""
+        labels, _ = self._accumulate.nearest(rows.values.astype(np.float32))
+        places = self._slots.places(rows.slots, labels, rows.n_slots)
+        some, which = np.unique(places, return_inverse=True)
+        for k, column in enumerate(self._family.clip(rows.values, labels).T):
+            self._slots.sums[some, k] += np.bincount(which, column).astype(np.int64)
+
+    def take(self, n: int) -> Entries:
+        """See :class:`FamilyAdder`."""
+        return sum_entries([self._slots.take(self._family)], self._family.n_digits)

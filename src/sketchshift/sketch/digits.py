@@ -1,0 +1,161 @@
+"""Integers as digits: sums of many are sums of their digits, whatever the signs.
+
+An integer is written as a few *digits* d_0, d_1, ... from -2**31 to 2**31 - 1, of which it is the
+sum of d_i 2**(32 i). Sums are taken in int64, digit by digit, and carries are left to the end.
+
+Symbols
+-------
+k, n      integers, digits of each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchshift._typing import FloatArray, IntArray
+from sketchshift.data.source import spans
+from sketchshift.errors import DataError
+
+__all__ = [
+    "Digits",
+    "are_fewest",
+    "carry",
+    "from_octets",
+    "into_digits",
+    "lanes_of",
+    "shifted",
+    "to_floats",
+    "to_integers",
+    "to_octets",
+    "width_of",
+]
+
+BITS = 32
+_AT_ONCE = 2**18  # numbers at a time: they stay in cache
+
+Digits: TypeAlias = NDArray[np.int32]
+"""Digits in their range, those of an integer beside each other: shape (..., k n)."""
+
+
+def carry(lanes: IntArray, n: int) -> Digits:
+    """Bring sums of digits (..., k n) into their range; the sums are lost."""
+    found = np.empty(lanes.shape, dtype=np.int32)
+    for i in range(n - 1):
+        own = lanes[..., i::n]
+        found[..., i::n] = own
+        own -= found[..., i::n]
+        own >>= BITS
+        lanes[..., i + 1 :: n] += own
+    top = lanes[..., n - 1 :: n]
+    if top.size and (top.max() >= 2**31 or top.min() < -(2**31)):
+        raise DataError("the sums are too large to be held. Keep several sketches.")
+    found[..., n - 1 :: n] = top
+    return found
+
+
+def into_digits(numbers: IntArray) -> Digits:
+    """Turn integers (n, k) below 2**62 into two digits each, in the memory that they have."""
+    words: Digits = numbers.astype("<i8", copy=False).view("<i4")
+    for span in spans(len(words), max(1, _AT_ONCE // max(1, words.shape[1]))):
+        words[span, 1::2] += words[span, 0::2] < 0
+    return words
+
+
+def lanes_of(parts: Sequence[tuple[IntArray, int]], n: int) -> IntArray:
+    """Sums of int64 (..., k), each times a power of two, as digits that are not in their range.
+
+    Parameters
+    ----------
+    parts : sequence of (int64 array, int)
+        Numbers, and the power, of which 32 is not much less than a multiple.
+    n : int
+        Digits of each.
+    """
+    shape = parts[0][0].shape
+    lanes = np.zeros((*shape[:-1], n * shape[-1]), dtype=np.int64)
+    for numbers, power in parts:
+        first, rest = divmod(power, BITS)
+        lanes[..., first::n] += (numbers & 2**BITS - 1) << rest
+        lanes[..., first + 1 :: n] += (numbers >> BITS) << rest
+    return lanes
+
+
+def shifted(digits: Digits, n: int, power: int) -> IntArray:
+    """Digits (..., k n) times a power of two, not in their range."""
+    first, rest = divmod(power, BITS)
+    lanes = np.zeros(digits.shape, dtype=np.int64)
+    for i in range(n - first):
+        lanes[..., i + first :: n] = digits[..., i::n].astype(np.int64) << rest
+    return lanes
+
+
+def to_integers(digits: Digits, n: int) -> Any:
+    """Integers (..., k): int64 of two digits, Python's own of more."""
+    low = digits[..., 0::n] + (digits[..., 1::n].astype(np.int64) << BITS)
+    if n == 2:
+        return low
+    wide = low.astype(object)
+    for i in range(2, n):
+        own = digits[..., i::n]
+        some = np.nonzero(own)
+        wide[some] += own[some].astype(object) << BITS * i
+    return wide
+
+
+def to_floats(digits: Any, n: int) -> FloatArray:
+    """Integers (..., k), rounded a few times: relative errors are below 1e-15."""
+    found: FloatArray = digits[..., n - 1 :: n].astype(np.float64)
+    for i in reversed(range(n - 1)):
+        found *= 2.0**BITS
+        found += digits[..., i::n]
+    return found
+
+
+def to_octets(digits: Digits, n: int) -> NDArray[np.uint8]:
+    """Integers (..., k) in two's complement, little endian: shape (all of them, 4 n)."""
+    words = digits.reshape(-1, n).astype(np.int64)
+    for i in range(n - 1):
+        words[:, i + 1] += words[:, i] >> BITS
+    octets: NDArray[np.uint8] = (words & 2**BITS - 1).astype("<u4").view(np.uint8)
+    return octets
+
+
+def width_of(octets: NDArray[np.uint8]) -> int:
+    """Return the fewest bytes that hold all integers in two's complement."""
+    width = int(octets.shape[1])
+    if not len(octets):
+        return 1
+    sign = np.where(octets[:, -1] > 127, 255, 0)
+    while width > 1:
+        is_sign = (octets[:, width - 1] == sign) & ((octets[:, width - 2] > 127) == (sign > 0))
+        if not is_sign.all():
+            break
+        width -= 1
+    return width
+
+
+def are_fewest(octets: NDArray[np.uint8]) -> Any:
+    """Whether the integers (n, k, bytes) of each of n need all their bytes: shape (n,)."""
+    if octets.shape[2] == 1:
+        return np.ones(len(octets), dtype=bool)
+    top, below = octets[..., -1], octets[..., -2]
+    return (top != np.where(below > 127, 255, 0)).any(axis=1)
+
+
+def from_octets(octets: NDArray[np.uint8], n: int) -> Digits:
+    """Digits (k, n) of integers (k, bytes) as :func:`to_octets` makes them, perhaps fewer bytes."""
+    padded = np.empty((len(octets), 4 * n), dtype=np.uint8)
+    width = octets.shape[1]
+    padded[:, :width] = octets
+    padded[:, width:] = np.where(octets[:, -1:] > 127, 255, 0)
+    words: Digits = padded.view("<i4")
+    carries = np.zeros(len(words), dtype=bool)
+    for i in range(n):  # a word from 2**31 on is a digit below 0, and carries
+        was_large = words[:, i] < 0
+        words[:, i] += carries
+        carries = was_large | (words[:, i] < 0)
+    return words

@@ -1,0 +1,233 @@
+"""Moments: weights, sums and products of the columns, from which mean and covariance are exact.
+
+Symbols
+-------
+d         columns
+u         rows that were added, a whole weight counted as often as it says
+W, F      weight, fine weight (2**-22 and 2**-52)
+S, R, Q   sums, their rests and those of rows of partial weight (1 and 2**-20 steps)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift.data.source import spans
+from sketchshift.features import SketchSpec
+from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS, Kernel
+from sketchshift.sketch.digits import Digits, carry, lanes_of, shifted, to_floats
+from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
+from sketchshift.sketch.totals import WEIGHT_BITS, Totals
+
+__all__ = ["MomentFamily", "Moments", "WideArray"]
+
+WideArray = NDArray[np.object_]
+"""Integers of Python, which never overflow."""
+
+_REACH_BITS = 40  # a row of weight 1 lies within 2**_REACH_BITS steps of the center
+_WEIGHT, _FINE_WEIGHT = 0, 1  # where the two weights stand among the integers of moments
+_DIGITS = 4
+_CLOSE = 1.0 + 1e-9
+_SLOTS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The integers of moments by name; arrays are views, so that writing to them is lasting.
+
+    Attributes
+    ----------
+    weight, fine_weight : int
+        Total weight as the waves see it, in steps of 2**-BITS, and in steps of 2**-WEIGHT_BITS.
+    sums : object array of shape (d,)
+        Of the columns, in whole steps of moment_unit / 2**MOMENT_BITS.
+    rests, partial_rests : object arrays of shape (d,)
+        What rounding left of the sums, in steps of 2**-LIMB_BITS of these: of all rows, and of
+        rows of partial weight.
+    products : object array
+        Of the columns a <= b, row by row, in squared steps; beyond 64 columns the squares alone.
+    diagonal : int array of shape (d,)
+        Where the squares of the columns stand among the products.
+    """
+
+    weight: int
+    fine_weight: int
+    sums: WideArray
+    rests: WideArray
+    partial_rests: WideArray
+    products: WideArray
+    diagonal: IntArray
+
+    @staticmethod
+    def size(spec: SketchSpec) -> int:
+        """Number of integers: 2 weights and, if moments are kept, 3 d sums and rests, products."""
+        d = spec.n_features
+        if not spec.has_moments:
+            return 2
+        return 2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
+
+    @classmethod
+    def of(cls, integers: WideArray, spec: SketchSpec) -> Moments:
+        """The names for integers as they stand in the array of the part."""
+        d = spec.n_features if spec.has_moments else 0
+        return cls(
+            integers[_WEIGHT],
+            integers[_FINE_WEIGHT],
+            sums=integers[2 : 2 + d],
+            rests=integers[2 + d : 2 + 2 * d],
+            partial_rests=integers[2 + 2 * d : 2 + 3 * d],
+            products=integers[2 + 3 * d :],
+            diagonal=_diagonal(d, spec.has_full_covariance),
+        )
+
+    @property
+    def squares(self) -> WideArray:
+        """Those of each column among the products, as a copy."""
+        return self.products[self.diagonal]
+
+
+@lru_cache(maxsize=64)
+def _diagonal(d: int, has_full_covariance: bool) -> IntArray:
+    k = np.arange(d)
+    return k * d - k * (k - 1) // 2 if has_full_covariance else k
+
+
+class MomentFamily(Family):
+    """First and second moments of the rows: see :class:`Moments`."""
+
+    name = "moments"
+    n_digits = _DIGITS
+
+    def __init__(self, spec: SketchSpec) -> None:
+        self.shape = (Moments.size(spec),)
+        self._spec = spec
+
+    def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
+        """Adders that share nothing."""
+        return lambda: _MomentAdder(self._spec, kernel)
+
+    def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
+        """Each weight against the other, sums within reach, products as of real numbers."""
+        spec = self._spec
+        digits = totals.dense[:, totals.layout.places[self.name]]
+        weight, fine = digits[:, :_DIGITS], digits[:, _DIGITS : 2 * _DIGITS]
+        one = 2.0 ** (WEIGHT_BITS - BITS)
+        apart = carry(shifted(weight, _DIGITS, WEIGHT_BITS - BITS) - fine, _DIGITS)
+        numbers = to_floats(digits, _DIGITS)
+        F = numbers[:, _FINE_WEIGHT]
+        sound = (F >= 0) & ~weight[:, 2:].any(axis=1)
+        sound &= np.abs(to_floats(apart, _DIGITS)[:, 0]) <= u * one
+        if not spec.has_moments:
+            return np.asarray(sound)
+        d, limb, count = spec.n_features, 2.0**LIMB_BITS, u[:, None]
+        S, R, Q = (numbers[:, 2 + i * d : 2 + (i + 1) * d] for i in range(3))
+        P, F = numbers[:, 2 + 3 * d :], F[:, None]
+        squares = P[:, _diagonal(d, spec.has_full_covariance)]
+        is_rest = np.maximum(np.abs(R), np.abs(Q)) <= count * 2.0 ** (LIMB_BITS - 1)
+        # float64 rounds F x'
+        reach = F * 2.0 ** (_REACH_BITS + LIMB_BITS - WEIGHT_BITS) + count * 2**9
+        is_rest &= np.abs(S * limb + R) <= reach * _CLOSE
+        largest = F * 2.0 ** (2 * _REACH_BITS - WEIGHT_BITS) + count * 2.0 ** (_REACH_BITS + 3)
+        is_rest &= (squares >= 0) & (squares <= largest * _CLOSE)
+        # Cauchy and Schwarz hold, but for rounding
+        rounded = np.maximum(np.abs(S * limb + Q) - count * 2**9, 0)
+        bound = (F + count) * (2.0 * squares + count)
+        is_rest &= rounded**2 * 2.0 ** (WEIGHT_BITS - 2 * LIMB_BITS) <= bound * _CLOSE
+        sound &= is_rest.all(axis=1)
+        if P.shape[1] > d:
+            i, j = np.triu_indices(d)
+            sound &= (squares[:, i] * squares[:, j] * _CLOSE >= P**2).all(axis=1)
+        return np.asarray(sound)
+
+
+class _MomentAdder:
+    """Moments of many calls, in int64 limbs that become digits in time."""
+
+    def __init__(self, spec: SketchSpec, kernel: Kernel) -> None:
+        self._spec, self._kernel = spec, kernel
+        self._size, self._d = Moments.size(spec), spec.n_features if spec.has_moments else 0
+        n_sums = self._size - 2 - self._d
+        # weight, whole weights, fractions in steps of 2**-26 and 2**-52
+        self._weights = SlotSums(4)
+        # of rows of weight 1, and of rows of partial weight, whose rests are kept apart as well
+        self._limbs = SlotSums(3, n_sums), SlotSums(3, n_sums)
+        self._lanes = SlotSums(_DIGITS * self._size)
+        self._n_pending, self._has_partial, self._has_lanes = 0, False, False
+
+    def add(self, rows: WeightedRows) -> None:
+        """Add the moments of the rows to what is pending."""
+        n, runs, is_partial = len(rows.slots), rows.runs, rows.shares is not None
+        if self._n_pending + n > MOMENT_ROWS:
+            lanes = self._lanes.reach(rows.n_slots)
+            for span, pending in self._written(rows.n_slots):
+                lanes[span] += pending
+            self._has_lanes = True
+        weights = self._weights_of(rows)
+        limbs = np.zeros((len(runs.slots), 3, 0), dtype=np.int64)
+        if self._d:
+            unit, full = self._spec.moment_unit, self._spec.has_full_covariance
+            limbs = self._kernel.moments(rows.values, rows.shares, unit, runs, full=full)
+        if rows.digit:
+            once = carry(self._lanes_of(weights, limbs, is_partial=is_partial), _DIGITS)
+            added = carry(shifted(once, _DIGITS, rows.digit), _DIGITS)
+            self._lanes.reach(rows.n_slots)[runs.slots] += added
+            self._has_lanes = True
+            return
+        self._weights.reach(rows.n_slots)[runs.slots] += weights
+        self._limbs[is_partial].reach(rows.n_slots)[runs.slots] += limbs
+        self._n_pending += n
+        self._has_partial |= is_partial
+
+    @staticmethod
+    def _weights_of(rows: WeightedRows) -> IntArray:
+        """Weights of each run, shape (runs, 4)."""
+        runs, found = rows.runs, np.zeros((len(rows.runs.slots), 4), dtype=np.int64)
+        if rows.shares is None:
+            found[:, 0], found[:, 1] = runs.lengths << BITS, runs.lengths
+            return found
+        narrow = rows.shares.astype(np.float32).astype(np.float64)
+        scaled = rows.shares * 2.0 ** (WEIGHT_BITS // 2)
+        high = np.floor(scaled)
+        low = np.rint((scaled - high) * 2.0 ** (WEIGHT_BITS // 2))
+        each = np.rint(narrow * 2.0**BITS), high, low  # the first as a frequency of zero would add
+        for column, numbers in zip((0, 2, 3), each, strict=True):
+            whole = numbers.astype(np.int64)
+            found[:, column] = np.add.reduceat(whole, runs.starts[:-1])
+        return found
+
+    def _lanes_of(self, weights: IntArray, limbs: IntArray, *, is_partial: bool) -> IntArray:
+        """Weights (n, 4) and limbs (n, 3, sums) as digits that are not in their range."""
+        weight, whole, high, low = weights.T[:, :, None]
+        fine = [(whole, WEIGHT_BITS), (high, WEIGHT_BITS // 2), (low, 0)]
+        sums = lanes_of([(limbs[:, i], i * LIMB_BITS) for i in range(3)], _DIGITS)
+        plain, rests, products = np.split(sums, [_DIGITS * self._d, 2 * _DIGITS * self._d], axis=1)
+        of_partial = rests if is_partial else np.zeros_like(rests)
+        of_weights = lanes_of([(weight, 0)], _DIGITS), lanes_of(fine, _DIGITS)
+        return np.concatenate([*of_weights, plain, rests, of_partial, products], axis=1)
+
+    def _written(self, n: int) -> Iterator[tuple[slice, IntArray]]:
+        """What is pending of n slots as digits that are not in their range; begin anew."""
+        weights, plain = self._weights.take(n), self._limbs[0].take(n)
+        partial = self._limbs[1].take(n) if self._has_partial else None
+        self._n_pending, self._has_partial = 0, False
+        for span in spans(n, _SLOTS_AT_ONCE):
+            lanes = self._lanes_of(weights[span], plain[span], is_partial=False)
+            if partial is not None:
+                none = np.zeros_like(weights[span])
+                lanes += self._lanes_of(none, partial[span], is_partial=True)
+            yield span, lanes
+
+    def take(self, n: int) -> Digits:
+        """See :class:`FamilyAdder`."""
+        before = self._lanes.take(n) if self._has_lanes else None
+        digits = np.empty((n, _DIGITS * self._size), dtype=np.int32)
+        for span, lanes in self._written(n):
+            digits[span] = carry(lanes if before is None else lanes + before[span], _DIGITS)
+        self._has_lanes = False
+        return digits

@@ -1,0 +1,275 @@
+"""Outliers: rows that are in no cell.
+
+Their largest offset, its column, its sign and its power of two make a cell of their own, a shell
+around the nearest center, or around 0 for rows beyond the reach of cells: as many as there are rows
+for.
+
+Symbols
+-------
+d, p      columns, axes
+u         rows that were added, a whole weight counted as often as it says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift.features import SketchSpec
+from sketchshift.kernels import CELL_WEIGHT_BITS, Kernel
+from sketchshift.sketch.cells import NOT_CANONICAL, CellSums, are_sums, none_of
+from sketchshift.sketch.digits import (
+    are_fewest,
+    from_octets,
+    lanes_of,
+    to_floats,
+    to_integers,
+    to_octets,
+    width_of,
+)
+from sketchshift.sketch.family import Family, FamilyAdder, WeightedRows, Zone
+from sketchshift.sketch.totals import Entries, EntrySums, Totals
+
+__all__ = ["NOWHERE", "OutlierFamily", "OutlierKey"]
+
+_FAR_BITS = 40  # an offset is below 2**_FAR_BITS steps of its cell
+_HALF_BITS = _FAR_BITS // 2  # of each of the limbs that squares are summed in
+_FAR_ROWS = 2**21  # whose sums fit int64
+_KEY = np.dtype([("zone", "u1"), ("center", "<i4"), ("sign", "u1"), ("power", "<i4"), ("c", "<u4")])
+_FEW_COLUMNS = 30  # up to here, shells are told apart by column and sign
+_CLOSE = 1.0 + 1e-9
+NOWHERE = -1
+"""Instead of a center, of rows beyond the reach of cells."""
+
+OutlierKey: TypeAlias = tuple[int, int, int, int, int]
+"""Zone, nearest center, whether the largest offset is negative, its power of two, its column."""
+
+
+class OutlierFamily(Family):
+    """Rows that are in no cell: entries of 1 + 2 d integers by :data:`OutlierKey`.
+
+    Offsets e are from the nearest center, or from 0 for rows beyond the reach of cells. A row whose
+    largest e_c (of equal ones the first) has f 2**p as its size, with 1/2 <= f < 1, adds to the
+    cell of its zone, its center, the sign of e_c, p and c: its weight, its offsets and their
+    squares in steps of 2**(p - 40). Where a spec has axes, p is that of the length of e, sign and
+    column are 0, and squares are those of the length and along each axis.
+    """
+
+    name = "outliers"
+    n_digits = 4
+    id_width = 5
+    zones = frozenset({Zone.OUTER, Zone.BEYOND})
+
+    def __init__(self, spec: SketchSpec) -> None:
+        assert spec.cells is not None
+        self._d, self._cells = spec.n_features, spec.cells
+        self.axes = None if spec.axes is None else spec.axes.table
+        self.n_squares = self._d if self.axes is None else 1 + len(self.axes)
+        self.shape = (1 + self._d + self.n_squares,)
+
+    @property
+    def _origins(self) -> FloatArray:
+        """What offsets are from: the centers, then 0, shape (J + 1, d)."""
+        return np.vstack([self._cells.table.astype(np.float64), np.zeros(self._d)])
+
+    def integers(self, totals: Totals, i: int = 0) -> dict[OutlierKey, Any]:
+        """The integers of each entry of slice i by its key, in the order of these."""
+        own = totals[i].entries[self.name]
+        keys = map(tuple, own.names[:, 1:].tolist())
+        return dict(zip(keys, to_integers(own.digits, self.n_digits), strict=True))
+
+    def sums(self, totals: Totals, zone: Zone, *, are_shells: bool = False) -> CellSums:
+        """What the integers of one slice say of the rows of a zone: in shells, or all others."""
+        own = totals.entries[self.name]
+        is_shell = own.names[:, 2] != NOWHERE
+        some = own[(own.names[:, 1] == zone) & (is_shell == are_shells)]
+        steps = np.ldexp(1.0, some.names[:, 4].astype(np.int32) - _FAR_BITS)
+        origins = self._origins[some.names[:, 2]]
+        table = to_integers(some.digits, self.n_digits)
+        return CellSums.of(table, origins, steps, self.axes)
+
+    def find_shells(self, totals: Totals, places: FloatArray, centers: IntArray) -> IntArray:
+        """Number of the shell that each place is in, as :meth:`sums` has them; -1 for none.
+
+        Parameters
+        ----------
+        totals : Totals
+            Of one slice.
+        places : array of shape (n, d)
+            In normalised coordinates.
+        centers : int array of shape (n,)
+            The nearest one of each.
+        """
+        own = totals.entries[self.name].names
+        is_shell = (own[:, 1] == Zone.OUTER) & (own[:, 2] != NOWHERE)
+        shells = map(tuple, own[is_shell, 2:].tolist())
+        numbers = {key: i for i, key in enumerate(shells)}
+        is_wide = self.axes is not None
+        keys = _shell_keys(places - self._origins[centers], centers, is_wide=is_wide)
+        return np.array([numbers.get(tuple(key), -1) for key in keys.tolist()], dtype=np.int64)
+
+    def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
+        """Adders that share the origins."""
+        origins = self._origins
+        return lambda: _OutlierAdder(self, kernel, origins)
+
+    def lanes(self, sums: IntArray) -> IntArray:
+        """Sums of rows, with squares in three limbs, as digits that are not in their range."""
+        ends = 1 + self._d + self.n_squares * np.arange(3)
+        narrow, low, middle, high = np.split(sums, ends, axis=1)
+        squares = [(low, 0), (middle, _HALF_BITS + 1), (high, 2 * _HALF_BITS)]
+        parts = lanes_of([(narrow, 0)], self.n_digits), lanes_of(squares, self.n_digits)
+        return np.concatenate(parts, axis=1)
+
+    def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
+        """As sums of rows, in each entry."""
+        own = totals.entries[self.name]
+        owners, numbers = own.names[:, 0], to_floats(own.digits, self.n_digits)
+        if self.axes is None:
+            are_rows = are_sums(numbers, u[owners], _FAR_BITS)
+        else:
+            are_rows = _are_axis_sums(numbers, self._d, u[owners])
+        return none_of(totals, owners, ~are_rows)
+
+    def to_bytes(self, totals: Totals, i: int) -> bytes:
+        """The number of entries (4 bytes), the width of integers (1), and by key: key, integers."""
+        own = totals[i].entries[self.name]
+        octets = to_octets(own.digits, self.n_digits)
+        width = width_of(octets)
+        table = np.zeros(len(own), dtype=self._record(width))
+        for name, column in zip(_KEY.names or (), own.names[:, 1:].T, strict=True):
+            table["key"][name] = column
+        table["integers"] = octets[:, :width].reshape(len(own), self.n_integers * width)
+        return len(own).to_bytes(4, "little") + bytes([width]) + table.tobytes()
+
+    def _record(self, width: int) -> np.dtype[Any]:
+        return np.dtype([("key", _KEY), ("integers", "u1", (self.n_integers * width,))])
+
+    def from_bytes(self, data: Sequence[memoryview]) -> tuple[Entries, list[memoryview]]:
+        """See :class:`Family`."""
+        found, rest = [Entries.none(self)], []
+        for i, each in enumerate(data):
+            n, width = int.from_bytes(each[:4], "little"), each[4] if len(each) > 4 else 0
+            end = 5 + n * (_KEY.itemsize + width * self.n_integers)
+            if not 1 <= width <= 4 * self.n_digits or len(each) < end:
+                raise ValueError("the integers of far rows are cut off.")
+            if n:
+                table = np.frombuffer(each[5:end], dtype=self._record(width))
+                columns = [table["key"][name].astype(np.int64) for name in _KEY.names or ()]
+                names = np.column_stack([np.full(n, i), *columns])
+                self._check_names(names)
+                octets = table["integers"].reshape(-1, width)
+                digits = from_octets(octets, self.n_digits).reshape(n, self.width)
+                if not are_fewest(octets[None]).all() or not digits.any(axis=1).all():
+                    raise ValueError(NOT_CANONICAL)
+                found.append(Entries(names, digits))
+            elif width != 1:
+                raise ValueError(NOT_CANONICAL)
+            rest.append(each[end:])
+        return Entries.join(found), rest
+
+    def _check_names(self, names: IntArray) -> None:
+        """Refuse names that no rows have, and those in another order."""
+        zone, center, sign, power, column = names[:, 1:].T
+        is_key = (power > -1100) & (power <= 1024)  # of a finite number
+        is_center = (center >= 0) & (center < self._cells.n_cells) & (zone == Zone.OUTER)
+        is_key &= ((center == NOWHERE) | is_center) & np.isin(zone, [*self.zones])
+        is_key &= (sign < 2) & (column < self._d)
+        if not is_key.all():
+            key = tuple(names[np.argmin(is_key), 1:].tolist())
+            raise ValueError(f"there are no far rows with the key {key}.")
+        keys = list(map(tuple, names.tolist()))
+        if any(first >= second for first, second in pairwise(keys)):
+            raise ValueError("far rows are not in the order of their keys.")
+
+
+def _are_axis_sums(numbers: FloatArray, d: int, u: FloatArray) -> BoolArray:
+    """Whether weights, sums and squares (E, 1 + d + 1 + p) of rows can be such."""
+    n, sums, squares = numbers[:, 0], numbers[:, 1 : 1 + d], numbers[:, 1 + d :]
+    mass = (np.floor(n * 2.0**-CELL_WEIGHT_BITS) + u + 1) * _CLOSE
+    sound = (n >= 0) & (squares >= 0).all(axis=1)
+    sound &= (squares <= (mass * 2.0 ** (2 * _FAR_BITS + 1))[:, None]).all(axis=1)
+    shrunk = np.maximum(np.abs(sums) - u[:, None], 0)
+    sound &= (shrunk**2).sum(axis=1) <= mass * 2 * (squares[:, 0] + u * d)
+    return np.asarray(sound)
+
+
+def _lengths(offsets: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Lengths f of rows (n, d) and powers p, that is f 2**p with f below 1: columns in order."""
+    powers = np.frexp(np.abs(offsets).max(axis=1))[1]
+    squares = np.zeros(len(offsets))
+    for column in np.ldexp(offsets, -powers[:, None]).T:
+        squares += column * column
+    lengths, more = np.frexp(np.sqrt(squares))
+    return lengths, (powers + more).astype(np.int64)
+
+
+def _shell_keys(offsets: FloatArray, centers: IntArray, *, is_wide: bool) -> IntArray:
+    """Keys of rows without their zone, shape (n, 4): see :data:`FarKey`.
+
+    Of many columns the power alone counts: there would be too many shells.
+    """
+    if is_wide:
+        none = np.zeros_like(centers)
+        return np.column_stack([centers, none, _lengths(offsets)[1], none])
+    columns = np.abs(offsets).argmax(axis=1)
+    largest = offsets[np.arange(len(offsets)), columns]
+    powers = np.frexp(largest)[1].astype(np.int64)
+    if offsets.shape[1] > _FEW_COLUMNS:
+        return np.column_stack([centers, np.zeros_like(centers), powers, np.zeros_like(centers)])
+    return np.column_stack([centers, largest < 0.0, powers, columns])
+
+
+class _OutlierAdder:
+    """Sums of many rows in int64 by slice and key, that become digits in time."""
+
+    def __init__(self, family: OutlierFamily, kernel: Kernel, origins: FloatArray) -> None:
+        self._kernel, self._origins, self._axes = kernel, origins, family.axes
+        d = origins.shape[1]
+        # lower limbs of all columns are added up where there are axes
+        most_rows = _FAR_ROWS if family.axes is None else max(1, 2 * _FAR_ROWS // d)
+        self._sums = EntrySums(family, 1 + d + 3 * family.n_squares, most_rows)
+
+    def add(self, rows: WeightedRows) -> None:
+        """Add rows to what is pending."""
+        values = self._kernel.on_host(rows.values)
+        centers = np.full(len(values), NOWHERE) if rows.cells is None else rows.cells
+        offsets = values - self._origins[centers]
+        keys = _shell_keys(offsets, centers, is_wide=self._axes is not None)
+        steps = np.ldexp(offsets, (_FAR_BITS - keys[:, 2])[:, None])
+        along = None if self._axes is None else self._kernel.project(steps, self._axes)
+        added = _far_integers(steps, along, rows.shares)
+        zones = np.full(len(keys), int(rows.zone))
+        self._sums.add(np.column_stack([rows.slots, zones, keys]), added, rows.digit)
+
+    def take(self, n: int) -> Entries:
+        """See :class:`FamilyAdder`."""
+        return self._sums.take()
+
+
+def _far_integers(
+    steps: FloatArray, along: FloatArray | None, shares: FloatArray | None
+) -> IntArray:
+    """What rows add to their cells: weight, sums (d,), squares in three limbs.
+
+    Squares are those of the columns; with coordinates ``along`` axes, their sum and those of these.
+    """
+    f = np.ones(len(steps)) if shares is None else shares
+    weights = np.rint(f * 2.0**CELL_WEIGHT_BITS).astype(np.int64)
+    sums = np.rint(f[:, None] * steps).astype(np.int64)
+    limbs = _square_limbs(np.sqrt(f)[:, None] * steps)
+    if along is not None:
+        of_axes = _square_limbs(np.sqrt(f)[:, None] * along)
+        pairs = zip(limbs, of_axes, strict=True)
+        limbs = [np.column_stack([limb.sum(axis=1), other]) for limb, other in pairs]
+    return np.hstack([weights[:, None], sums, *limbs])
+
+
+def _square_limbs(numbers: FloatArray) -> list[IntArray]:
+    roots = np.rint(numbers).astype(np.int64)
+    high, low = roots >> _HALF_BITS, roots & 2**_HALF_BITS - 1
+    return [low * low, high * low, high * high]
