@@ -414,10 +414,11 @@ struct Products {  // of the columns, in three limbs
     }
 };
 
-// rows of runs (see dense), factors (n,) and their roots or null, limbs of each run (3, 2 d + products)
+// rows of runs (see dense), factors (n,) and their roots or null, limbs of each slot (3, 2 d + products)
 // IN/OUT
 inline void moments(const double *rows, const double *factors, const double *roots, const int64_t *starts,
-                    int64_t n_runs, int64_t d, double per_unit, bool full, int64_t *limbs) {
+                    const int64_t *slots, int64_t n_runs, int64_t d, double per_unit, bool full,
+                    int64_t *all_limbs) {
     const int64_t n_products = full ? d * (d + 1) / 2 : d, stride = 2 * d + n_products;
     const int64_t rows_of_strip = std::min<int64_t>(std::max<int64_t>(STRIP_NUMBERS / d, 8), STRIP);
     const int64_t size = rows_of_strip * d, slack = TALL + WIDE, n_lines = (d + WIDE - 1) / WIDE;
@@ -425,7 +426,7 @@ inline void moments(const double *rows, const double *factors, const double *roo
     Buffer<double> high(size + slack), low(size + slack), lines(2 * n_lines * WIDE);
     Products products(d, full);
     double pending = 0.0;
-    int64_t n_strips = 0;
+    int64_t n_strips = 0, *limbs = all_limbs;
     const auto flush_columns = [&] {
         for (int64_t k = 0; k < d; k++) {
             limbs[k] += (int64_t)lines[k];
@@ -438,7 +439,8 @@ inline void moments(const double *rows, const double *factors, const double *roo
             for (int64_t k = 0; k < d; k++) scaled[i * d + k] = by[i] * strip[i * d + k];
         return (const double *)scaled;
     };
-    for (int64_t run = 0; run < n_runs; run++, limbs += 3 * stride) {
+    for (int64_t run = 0; run < n_runs; run++) {
+        limbs = all_limbs + slots[run] * 3 * stride;
         const int64_t n_rows = starts[run + 1];
         for (int64_t first = starts[run]; first < n_rows; first += rows_of_strip) {
             const int64_t n = std::min(rows_of_strip, n_rows - first);

@@ -24,7 +24,8 @@ struct Kernels {
     void (*normalise_64)(const double *X, int64_t n, int64_t d, const double *center, const double *per_unit,
                          double *rows, double *squared_norms);
     void (*moments)(const double *rows, const double *factors, const double *roots, const int64_t *starts,
-                    int64_t n_runs, int64_t d, double per_unit, int32_t full, int64_t *limbs);
+                    const int64_t *slots, int64_t n_runs, int64_t d, double per_unit, int32_t full,
+                    int64_t *limbs);
     void (*distances)(const float *rows, int64_t n, int64_t d, const float *panels, int64_t n_panels,
                       float *result);
     void (*nearest)(const float *rows, int64_t n, int64_t d, const float *panels, const int64_t *firsts,

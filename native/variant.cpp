@@ -30,8 +30,9 @@ static double descend(const float *panels, const float *z, const float *weights,
 }
 
 static void moments_of(const double *rows, const double *factors, const double *roots, const int64_t *starts,
-                       int64_t n_runs, int64_t d, double per_unit, int32_t full, int64_t *limbs) {
-    moments(rows, factors, roots, starts, n_runs, d, per_unit, full != 0, limbs);
+                       const int64_t *slots, int64_t n_runs, int64_t d, double per_unit, int32_t full,
+                       int64_t *limbs) {
+    moments(rows, factors, roots, starts, slots, n_runs, d, per_unit, full != 0, limbs);
 }
 
 // n rounds of CHAINS multiply-adds that do not wait for each other: how fast this machine can be at

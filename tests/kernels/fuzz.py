@@ -163,8 +163,12 @@ def draw_moments(rng):
     runs = draw_runs(rng, n)
 
     def compute(kernel):
-        limbs = kernel.moments(rows, factors, unit, runs, full=full).astype(object)
-        return [str([([1, 2**20, 2**40] @ each).tolist() for each in limbs]).encode()]
+        n_sums = 2 * d + (d * (d + 1) // 2 if full else d)
+        limbs = np.zeros((1 + runs.slots.max(), 3, n_sums), dtype=np.int64)
+        kernel.moments(rows, factors, unit, limbs, runs, full=full)
+        return [
+            str([([1, 2**20, 2**40] @ each.astype(object)).tolist() for each in limbs]).encode()
+        ]
 
     return compute
 

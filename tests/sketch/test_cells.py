@@ -97,7 +97,7 @@ def far_sketch():
 def test_integers_that_no_rows_left_are_refused(far_sketch):
     totals = far_sketch._totals
     cells, far = (totals.entries[name].digits for name in ("cells", "outliers"))
-    partial = totals.dense[:, totals.layout.places["partial"]]
+    partial = totals.dense["partial"]
 
     for digits, (entry, place), change in (
         *[(cells, (3, 1), 4), (cells, (3, 1), -(2**28))],

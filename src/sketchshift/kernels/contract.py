@@ -489,17 +489,18 @@ class Kernel(Protocol):
         rows: FloatArray,
         factors: FloatArray | None,
         unit: float,
+        limbs: IntArray,
         runs: Runs,
         *,
         full: bool,
-    ) -> IntArray:
-        """First and second moments of rows as integers, in three limbs.
+    ) -> None:
+        """Add first and second moments of rows as integers, in three limbs.
 
         With f a row's factor (None: 1), v = K (f x') and K = 2**MOMENT_BITS / unit, the sums
         of rint(v); of the rests rint(2**LIMB_BITS (v - rint(v))); and of the products of the
         rint(K (sqrt(f) x')): the upper triangle row by row, or the squares alone unless
-        ``full``. Returns int64 of shape (runs, 3, number of sums); limb i counts
-        2**(LIMB_BITS i). At most ``MOMENT_ROWS`` rows.
+        ``full``. They add to ``limbs``, int64 of shape (slots, 3, number of sums), where the runs
+        say; limb i counts 2**(LIMB_BITS i). At most ``MOMENT_ROWS`` rows in all.
         """
         ...
 

@@ -275,13 +275,15 @@ class ReferenceKernel(OnHost, Correlations):
         rows: FloatArray,
         factors: FloatArray | None,
         unit: float,
+        limbs: IntArray,
         runs: Runs,
         *,
         full: bool,
-    ) -> IntArray:
+    ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        parts = [(rows[some], None if factors is None else factors[some]) for some, _ in runs]
-        return np.stack([self._moments(*part, unit, full=full) for part in parts])
+        for some, slot in runs:
+            of_some = None if factors is None else factors[some]
+            limbs[slot] += self._moments(rows[some], of_some, unit, full=full)
 
     def _moments(
         self, rows: FloatArray, factors: FloatArray | None, unit: float, *, full: bool

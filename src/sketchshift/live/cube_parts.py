@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
@@ -63,10 +63,10 @@ def write_part(file: IO[bytes], keys: Any, totals: Totals) -> tuple[int, int]:
         Bytes of the head of the file, and of all of it.
     """
     layout, n = totals.layout, len(totals)
-    needed = {
-        f.name: _digits_needed(totals.dense[:, layout.places[f.name]], f) for f in layout.dense
-    }
-    dense = np.ascontiguousarray(totals.dense[:, _dense_places(layout, needed)])
+    needed = {f.name: _digits_needed(totals.dense[f.name], f) for f in layout.dense}
+    dense = np.hstack(
+        [totals.dense[f.name][:, _places_of(f, needed[f.name])] for f in layout.dense]
+    )
     tables, ends = [], []
     for family in layout.sparse:
         own = totals.entries[family.name]
@@ -106,11 +106,6 @@ def _places_of(family: Family, needed: IntArray) -> IntArray:
     return np.flatnonzero((np.arange(family.n_digits) < needed[:, None]).ravel())
 
 
-def _dense_places(layout: Layout, needed: Mapping[str, IntArray]) -> IntArray:
-    found = [layout.places[f.name].start + _places_of(f, needed[f.name]) for f in layout.dense]
-    return np.concatenate(found)
-
-
 def _shorten(numbers: IntArray) -> list[list[int]]:
     """Runs of equal numbers, as pairs of the number and how often it stands there."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -119,12 +114,10 @@ def _shorten(numbers: IntArray) -> list[list[int]]:
 
 
 @lru_cache(maxsize=256)
-def _places_in(layout: Layout, digits: str) -> tuple[IntArray, list[IntArray]]:
-    """Where the digits of a file stand among all: those always there, those of each table."""
+def _places_in(layout: Layout, digits: str) -> dict[str, IntArray]:
+    """Where the digits of a file stand among all of each family."""
     content = json.loads(digits)
-    needed = {family.name: _lengthen(content[family.name], family) for family in layout.families}
-    tables = [_places_of(family, needed[family.name]) for family in layout.sparse]
-    return _dense_places(layout, needed), tables
+    return {f.name: _places_of(f, _lengthen(content[f.name], f)) for f in layout.families}
 
 
 def _lengthen(runs: Any, family: Family) -> IntArray:
@@ -197,7 +190,8 @@ class PartIndex:
     keys: dict[str, Any]
     _n: int
     _digest: str
-    _places: IntArray
+    _places: dict[str, IntArray]
+    _width: int
     _tables: list[tuple[Family, int, IntArray]]
     _firsts: list[int]
 
@@ -240,14 +234,15 @@ class PartIndex:
         are_counts = all(type(length) is int and length >= 0 for length in entries.values())
         if (set(digits), set(entries)) != names or not are_counts:
             raise SketchFormatError("its digits are not those of the spec.")
-        places, others = _places_in(layout, json.dumps(digits, sort_keys=True))
-        tables = [(f, entries[f.name], own) for f, own in zip(layout.sparse, others, strict=True)]
-        sizes = [8 * (4 + 2 * len(tables)) * n, 4 * len(places) * n]
+        places = _places_in(layout, json.dumps(digits, sort_keys=True))
+        tables = [(f, entries[f.name], places[f.name]) for f in layout.sparse]
+        width = sum(len(places[f.name]) for f in layout.dense)
+        sizes = [8 * (4 + 2 * len(tables)) * n, 4 * width * n]
         sizes += [4 * length * (family.id_width + len(own)) for family, length, own in tables]
         firsts = list(accumulate([record.n_head, *sizes]))
         if firsts[-1] != record.n_bytes:
             raise SketchFormatError("its length is not that of its slices. Was it cut off?")
-        return cls(path, layout, keys, n, content["index"], places, tables, firsts)
+        return cls(path, layout, keys, n, content["index"], places, width, tables, firsts)
 
     def __len__(self) -> int:
         return self._n
@@ -326,7 +321,7 @@ class PartIndex:
         if ((begins < 0) | (lengths < 0) | (lengths > n_entries - begins)).any():
             raise SketchFormatError("there are no such entries.")
         widths = [4 * (family.id_width + len(places)) for family, _, places in self._tables]
-        sizes: IntArray = lengths @ np.array(widths, dtype=np.int64) + 4 * len(self._places)
+        sizes: IntArray = lengths @ np.array(widths, dtype=np.int64) + 4 * self._width
         return sizes
 
     def _entries(self, index: IntArray) -> tuple[IntArray, IntArray]:
@@ -335,7 +330,7 @@ class PartIndex:
         return index[:, 2 : 2 + n], index[:, 2 + n : 2 + 2 * n]
 
     def _read(self, file: int, rows: IntArray, index: IntArray, spans: _Spans) -> Totals:
-        dense = _read_spans(file, self._firsts[1], spans.firsts, spans.lasts, len(self._places))
+        dense = _read_spans(file, self._firsts[1], spans.firsts, spans.lasts, self._width)
         entries, tables, ends = {}, [], []
         begins, lengths = self._entries(index)
         froms, tos = begins[spans.starts], (begins + lengths)[spans.stops - 1]
@@ -360,9 +355,13 @@ class PartIndex:
             row = rows[np.argmax(is_wrong)]
             msg = f"the digest of slice {row} does not match: the file was damaged."
             raise SketchFormatError(msg)
-        return Totals(
-            self.layout, index[:, :2], _spread(dense, self._places, self.layout.width), entries
-        )
+        of_family, first = {}, 0
+        for family in self.layout.dense:
+            places = self._places[family.name]
+            last = first + len(places)
+            of_family[family.name] = _spread(dense[:, first:last], places, family.width)
+            first = last
+        return Totals(self.layout, index[:, :2], of_family, entries)
 
     @staticmethod
     def _check_names(family: Family, table: Digits) -> None:

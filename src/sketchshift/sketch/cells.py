@@ -23,7 +23,6 @@ from sketchshift.kernels import (
     CELL_BITS,
     CELL_ROWS,
     CELL_WEIGHT_BITS,
-    SQUARE_BITS,
     CellAccumulator,
     Centers,
     Kernel,
@@ -33,7 +32,6 @@ from sketchshift.sketch.digits import (
     are_fewest,
     carry,
     from_octets,
-    lanes_of,
     shifted,
     to_floats,
     to_integers,
@@ -294,9 +292,10 @@ class CellFamily(GridFamily):
     def lanes(self, sums: IntArray) -> IntArray:
         """Sums of a kernel (E, 1 + 3 d) as digits that are not in their range."""
         d = self._spec.n_features
-        narrow, low, high = np.split(sums, [1 + d, 1 + 2 * d], axis=1)
-        squares = lanes_of([(low, 0), (high, SQUARE_BITS)], self.n_digits)
-        return np.concatenate([lanes_of([(narrow, 0)], self.n_digits), squares], axis=1)
+        lanes = np.zeros((len(sums), self.width), dtype=np.int64)
+        lanes[:, 0::4] = sums[:, : 1 + 2 * d]
+        lanes[:, 4 * (1 + d) + 1 :: 4] = sums[:, 1 + 2 * d :]  # SQUARE_BITS are those of a digit
+        return lanes
 
     def split(self, octets: Any) -> Sequence[Any]:
         """All in one."""
@@ -327,8 +326,7 @@ def missing_weight(totals: Totals, power: int) -> FloatArray:
     power : int
         What cells count, in powers of two of the fine weight.
     """
-    place = totals.layout.places["moments"].start
-    lanes = -totals.dense[:, place + 4 : place + 8].astype(np.int64)
+    lanes = -totals.dense["moments"][:, 4:8].astype(np.int64)
     cells, outliers = totals.entries["cells"], totals.entries["outliers"]
     outer = outliers[outliers.names[:, 1] == Zone.OUTER]
     n_digits = totals.layout.by_name["cells"].n_digits
@@ -393,7 +391,7 @@ class CellSlots:
 
     def _make_room(self, n: int) -> None:
         if n > len(self._pairs):
-            size = max(n, 2 * len(self._pairs))
+            size = max(n, 4 * len(self._pairs))  # memory that is not touched costs nothing
             pairs = np.zeros(size, dtype=np.int64)
             sums = np.zeros((size, self._width), dtype=np.int64)
             pairs[: self._n], sums[: self._n] = self._pairs[: self._n], self.sums[: self._n]
@@ -489,9 +487,8 @@ class PartialFamily(Family):
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """No more than there are rows; and where there are none, weights add up to whole ones."""
-        partial = to_integers(totals.dense[:, totals.layout.places[self.name]], 2)[:, 0]
-        place = totals.layout.places["moments"].start + 4
-        fine = totals.dense[:, place : place + 2]
+        partial = to_integers(totals.dense[self.name], 2)[:, 0]
+        fine = totals.dense["moments"][:, 4:6]
         is_whole = (fine[:, 0] == 0) & (fine[:, 1] % 2 ** (WEIGHT_BITS - 32) == 0)
         counts = totals.counts[:, 0]
         return np.asarray((partial >= 0) & (partial <= counts) & ((partial > 0) | is_whole))

@@ -79,6 +79,9 @@ def lanes_of(parts: Sequence[tuple[IntArray, int]], n: int) -> IntArray:
     lanes = np.zeros((*shape[:-1], n * shape[-1]), dtype=np.int64)
     for numbers, power in parts:
         first, rest = divmod(power, BITS)
+        if not rest:
+            lanes[..., first::n] += numbers  # a carry takes what is more than a digit
+            continue
         lanes[..., first::n] += (numbers & 2**BITS - 1) << rest
         lanes[..., first + 1 :: n] += (numbers >> BITS) << rest
     return lanes

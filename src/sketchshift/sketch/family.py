@@ -119,14 +119,14 @@ class SlotSums:
     """Sums in int64 by slot, of which there are as many as were reached."""
 
     def __init__(self, *shape: int) -> None:
-        self._shape = shape
+        self.shape = shape
         self._array: IntArray = np.zeros((0, *shape), dtype=np.int64)
 
     def reach(self, n: int) -> IntArray:
         """Make room for n slots; return the array of these."""
         if n > len(self._array):
             size = n if n == 1 else n + n // 4  # memory that is not touched costs nothing
-            grown = np.zeros((size, *self._shape), dtype=np.int64)
+            grown = np.zeros((size, *self.shape), dtype=np.int64)
             grown[: len(self._array)] = self._array
             self._array = grown
         return self._array[:n]
@@ -134,7 +134,7 @@ class SlotSums:
     def take(self, n: int) -> IntArray:
         """Return the sums of n slots, and begin anew."""
         found = self.reach(n)
-        self._array = np.zeros((0, *self._shape), dtype=np.int64)
+        self._array = np.zeros((0, *self.shape), dtype=np.int64)
         return found
 
     def take_digits(self, n: int) -> Digits:
@@ -210,7 +210,7 @@ class Family(ABC):
 
     def integers(self, totals: Totals, i: int = 0) -> Any:
         """The integers of slice i: int64, or Python's own where an integer has four digits."""
-        own = to_integers(totals.dense[i, totals.layout.places[self.name]], self.n_digits)
+        own = to_integers(totals.dense[self.name][i], self.n_digits)
         return own.reshape(self.shape)
 
     @property
@@ -220,8 +220,7 @@ class Family(ABC):
 
     def to_bytes(self, totals: Totals, i: int) -> bytes:
         """The integers of slice i in their order, little endian, with signs."""
-        own = totals.dense[i, totals.layout.places[self.name]]
-        return to_octets(own, self.n_digits).tobytes()
+        return to_octets(totals.dense[self.name][i], self.n_digits).tobytes()
 
     def from_bytes(self, data: Sequence[memoryview]) -> tuple[Any, list[memoryview]]:
         """Read what :meth:`to_bytes` gave of n slices; return digits or entries, and the rest."""

@@ -168,20 +168,15 @@ def decode_alike(files: Sequence[bytes], layout: Layout, fingerprint: str) -> To
         rest.append(payload)
     if max(abs(n) for pair in counts for n in pair) >= 2**63:
         raise SketchFormatError("the integers are not those of any rows.")
-    totals = Totals(layout, np.array(counts, dtype=np.int64), np.zeros((0, 0), np.int32))
-    dense = []
+    totals = Totals(layout, np.array(counts, dtype=np.int64))
     try:
         for family in layout.families:
             own, rest = family.from_bytes(rest)
-            if family.id_width:
-                totals.entries[family.name] = own
-            else:
-                dense.append(own)
+            (totals.entries if family.id_width else totals.dense)[family.name] = own
     except (ValueError, DataError) as error:
         raise SketchFormatError(str(error)) from None
     if left := max(map(len, rest)):
         raise SketchFormatError(f"there are {left} bytes more than the header announces.")
-    totals.dense = np.concatenate(dense, axis=1)
     if not totals.is_sound():
         raise SketchFormatError("the integers are not those of any rows.")
     return totals

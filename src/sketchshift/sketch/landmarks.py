@@ -46,7 +46,7 @@ class LandmarkFamily(Family):
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """A kernel is between 0 and 1: a sum of them between 0 and the weight of the rows."""
-        sums = to_floats(totals.dense[:, totals.layout.places[self.name]], self.n_digits)
+        sums = to_floats(totals.dense[self.name], self.n_digits)
         most = (totals.weights + u) * (1.0 + 1e-9)
         return np.asarray((sums.min(axis=1) >= 0) & (sums.max(axis=1) <= most))
 

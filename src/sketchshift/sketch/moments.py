@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.data.source import spans
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS, Kernel
+from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS, Kernel, Runs
 from sketchshift.sketch.digits import Digits, carry, lanes_of, shifted, to_floats
 from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
@@ -115,7 +115,7 @@ class MomentFamily(Family):
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Each weight against the other, sums within reach, products as of real numbers."""
         spec = self._spec
-        digits = totals.dense[:, totals.layout.places[self.name]]
+        digits = totals.dense[self.name]
         weight, fine = digits[:, :_DIGITS], digits[:, _DIGITS : 2 * _DIGITS]
         one = 2.0 ** (WEIGHT_BITS - BITS)
         apart = carry(shifted(weight, _DIGITS, WEIGHT_BITS - BITS) - fine, _DIGITS)
@@ -153,41 +153,42 @@ class _MomentAdder:
         self._spec, self._kernel = spec, kernel
         self._size, self._d = Moments.size(spec), spec.n_features if spec.has_moments else 0
         n_sums = self._size - 2 - self._d
-        # weight, whole weights, fractions in steps of 2**-26 and 2**-52
-        self._weights = SlotSums(4)
+        # weight, whole weights, fractions in steps of 2**-26 and 2**-52, rows
+        self._weights = SlotSums(5)
         # of rows of weight 1, and of rows of partial weight, whose rests are kept apart as well
         self._limbs = SlotSums(3, n_sums), SlotSums(3, n_sums)
         self._lanes = SlotSums(_DIGITS * self._size)
-        self._n_pending, self._has_partial, self._has_lanes = 0, False, False
+        self._has_partial = self._has_lanes = False
 
     def add(self, rows: WeightedRows) -> None:
         """Add the moments of the rows to what is pending."""
-        n, runs, is_partial = len(rows.slots), rows.runs, rows.shares is not None
-        if self._n_pending + n > MOMENT_ROWS:
-            lanes = self._lanes.reach(rows.n_slots)
-            for span, pending in self._written(rows.n_slots):
-                lanes[span] += pending
-            self._has_lanes = True
-        weights = self._weights_of(rows)
-        limbs = np.zeros((len(runs.slots), 3, 0), dtype=np.int64)
-        if self._d:
-            unit, full = self._spec.moment_unit, self._spec.has_full_covariance
-            limbs = self._kernel.moments(rows.values, rows.shares, unit, runs, full=full)
+        runs, is_partial, added = rows.runs, rows.shares is not None, self._weights_of(rows)
+        weights = self._weights.reach(rows.n_slots)
+        if (weights[runs.slots, 4] + runs.lengths).max() > MOMENT_ROWS:
+            self._write(rows.n_slots)
+            weights = self._weights.reach(rows.n_slots)
         if rows.digit:
-            once = carry(self._lanes_of(weights, limbs, is_partial=is_partial), _DIGITS)
-            added = carry(shifted(once, _DIGITS, rows.digit), _DIGITS)
-            self._lanes.reach(rows.n_slots)[runs.slots] += added
+            limbs = np.zeros((len(runs.slots), *self._limbs[0].shape), dtype=np.int64)
+            self._add_limbs(rows, limbs, Runs(runs.starts, np.arange(len(runs.slots))))
+            once = carry(self._lanes_of(added, limbs, is_partial=is_partial), _DIGITS)
+            times = carry(shifted(once, _DIGITS, rows.digit), _DIGITS)
+            self._lanes.reach(rows.n_slots)[runs.slots] += times
             self._has_lanes = True
             return
-        self._weights.reach(rows.n_slots)[runs.slots] += weights
-        self._limbs[is_partial].reach(rows.n_slots)[runs.slots] += limbs
-        self._n_pending += n
+        weights[runs.slots] += added
+        self._add_limbs(rows, self._limbs[is_partial].reach(rows.n_slots), runs)
         self._has_partial |= is_partial
+
+    def _add_limbs(self, rows: WeightedRows, limbs: IntArray, runs: Runs) -> None:
+        if self._d:
+            unit, full = self._spec.moment_unit, self._spec.has_full_covariance
+            self._kernel.moments(rows.values, rows.shares, unit, limbs, runs, full=full)
 
     @staticmethod
     def _weights_of(rows: WeightedRows) -> IntArray:
-        """Weights of each run, shape (runs, 4)."""
-        runs, found = rows.runs, np.zeros((len(rows.runs.slots), 4), dtype=np.int64)
+        """Weights and rows of each run, shape (runs, 5)."""
+        runs, found = rows.runs, np.zeros((len(rows.runs.slots), 5), dtype=np.int64)
+        found[:, 4] = runs.lengths
         if rows.shares is None:
             found[:, 0], found[:, 1] = runs.lengths << BITS, runs.lengths
             return found
@@ -202,8 +203,8 @@ class _MomentAdder:
         return found
 
     def _lanes_of(self, weights: IntArray, limbs: IntArray, *, is_partial: bool) -> IntArray:
-        """Weights (n, 4) and limbs (n, 3, sums) as digits that are not in their range."""
-        weight, whole, high, low = weights.T[:, :, None]
+        """Weights (n, 5) and limbs (n, 3, sums) as digits that are not in their range."""
+        weight, whole, high, low, _ = weights.T[:, :, None]
         fine = [(whole, WEIGHT_BITS), (high, WEIGHT_BITS // 2), (low, 0)]
         sums = lanes_of([(limbs[:, i], i * LIMB_BITS) for i in range(3)], _DIGITS)
         plain, rests, products = np.split(sums, [_DIGITS * self._d, 2 * _DIGITS * self._d], axis=1)
@@ -215,13 +216,20 @@ class _MomentAdder:
         """What is pending of n slots as digits that are not in their range; begin anew."""
         weights, plain = self._weights.take(n), self._limbs[0].take(n)
         partial = self._limbs[1].take(n) if self._has_partial else None
-        self._n_pending, self._has_partial = 0, False
+        self._has_partial = False
         for span in spans(n, _SLOTS_AT_ONCE):
             lanes = self._lanes_of(weights[span], plain[span], is_partial=False)
             if partial is not None:
                 none = np.zeros_like(weights[span])
                 lanes += self._lanes_of(none, partial[span], is_partial=True)
             yield span, lanes
+
+    def _write(self, n: int) -> None:
+        """Add all that is pending to the digits."""
+        lanes = self._lanes.reach(n)
+        for span, pending in self._written(n):
+            lanes[span] += pending
+        self._has_lanes = True
 
     def take(self, n: int) -> Digits:
         """See :class:`FamilyAdder`."""

@@ -178,10 +178,10 @@ class RowAdder:
         """Return the numbers of the slices so far and what their rows add up to; begin anew."""
         numbers = np.array(self._numbers, dtype=np.int64)
         n = len(numbers)
-        parts = {f.name: self._adders[f.name].take(n) for f in self._layout.families}
-        entries: Any = {f.name: parts[f.name] for f in self._layout.sparse}
-        dense: Any = [parts[f.name] for f in self._layout.dense]
-        totals = Totals(self._layout, self._counts[:n], np.concatenate(dense, axis=1), entries)
+        parts: Any = {f.name: self._adders[f.name].take(n) for f in self._layout.families}
+        dense = {f.name: parts[f.name] for f in self._layout.dense}
+        entries = {f.name: parts[f.name] for f in self._layout.sparse}
+        totals = Totals(self._layout, self._counts[:n], dense, entries)
         self._begin()
         return numbers, totals
 

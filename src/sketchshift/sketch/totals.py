@@ -1,13 +1,13 @@
 """Totals: the integers of n slices of one spec, which add, subtract and travel.
 
-All digits that every slice has stand in one row of a matrix, *dense*. Cells and outliers, of which
-a slice has few, are *entries*: the slice, a name, then digits. Both are in one order and in their
+Digits that every slice has stand in a row of a *dense* matrix. Cells and outliers, of which a slice
+has few, are *entries*: the slice, a name, then digits. Both are in one order and in their
 range, so that equal sums are equal arrays.
 
 Symbols
 -------
 n, G      slices, groups that slices are added up in
-D         digits of a slice that are always there
+D         digits of a slice of one family
 E         entries of one family
 """
 
@@ -66,11 +66,7 @@ class Layout:
         self.dense = [family for family in self.families if not family.id_width]
         self.sparse = [family for family in self.families if family.id_width]
         self.by_name: dict[str, Any] = {family.name: family for family in self.families}
-        self.places: dict[str, slice] = {}
-        self.width = 0
-        for family in self.dense:
-            self.places[family.name] = slice(self.width, self.width + family.width)
-            self.width += family.width
+        self.width = sum(family.width for family in self.dense)
 
     @staticmethod
     def of(spec: SketchSpec) -> Layout:
@@ -230,23 +226,24 @@ class Totals:
         Of the spec.
     counts : int64 array of shape (n, 2)
         Rows added, rows left out.
-    dense : int32 array of shape (n, D)
-        Digits that every slice has.
+    dense : dict of str to int32 array of shape (n, D)
+        Of each family that every slice has.
     entries : dict of str to Entries
         Of each other family.
     """
 
     layout: Layout
     counts: IntArray
-    dense: Digits
+    dense: dict[str, Digits] = field(default_factory=dict)
     entries: dict[str, Entries] = field(default_factory=dict)
 
     @classmethod
     def zero(cls, spec: SketchSpec | Layout, n: int = 1) -> Totals:
         """Return n slices of no rows."""
         layout = spec if isinstance(spec, Layout) else Layout.of(spec)
-        counts, dense = np.zeros((n, 2), np.int64), np.zeros((n, layout.width), np.int32)
-        return cls(layout, counts, dense, {f.name: Entries.none(f) for f in layout.sparse})
+        dense = {f.name: np.zeros((n, f.width), np.int32) for f in layout.dense}
+        entries = {f.name: Entries.none(f) for f in layout.sparse}
+        return cls(layout, np.zeros((n, 2), np.int64), dense, entries)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -269,7 +266,7 @@ class Totals:
     def n_bytes(self) -> int:
         """Memory of the integers."""
         entries = sum(own.names.nbytes + own.digits.nbytes for own in self.entries.values())
-        return int(self.counts.nbytes + self.dense.nbytes + entries)
+        return int(sum(own.nbytes for own in self.dense.values()) + entries)
 
     def __getitem__(self, i: int) -> Totals:
         """Return slice i alone, which shares its digits with this."""
@@ -279,7 +276,8 @@ class Totals:
             names = own.names[first:last].copy()
             names[:, 0] = 0
             entries[name] = Entries(names, own.digits[first:last])
-        return Totals(self.layout, self.counts[i : i + 1], self.dense[i : i + 1], entries)
+        dense = {name: own[i : i + 1] for name, own in self.dense.items()}
+        return Totals(self.layout, self.counts[i : i + 1], dense, entries)
 
     def take(self, rows: IntArray) -> Totals:
         """Return some slices, in any order."""
@@ -291,7 +289,8 @@ class Totals:
             offsets = np.arange(len(numbers)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             some = own[np.repeat(ends[:-1][rows], lengths) + offsets]
             entries[name] = Entries(np.column_stack([numbers, some.names[:, 1:]]), some.digits)
-        return Totals(self.layout, self.counts[rows], self.dense[rows], entries)
+        dense = {name: own[rows] for name, own in self.dense.items()}
+        return Totals(self.layout, self.counts[rows], dense, entries)
 
     @classmethod
     def join(cls, pieces: Sequence[Totals]) -> Totals:
@@ -309,8 +308,8 @@ class Totals:
             )
             for name in first.entries
         }
-        counts, dense = ([p.counts for p in pieces], [p.dense for p in pieces])
-        return cls(first.layout, np.concatenate(counts), np.concatenate(dense), entries)
+        dense = {name: np.concatenate([p.dense[name] for p in pieces]) for name in first.dense}
+        return cls(first.layout, np.concatenate([p.counts for p in pieces]), dense, entries)
 
     @classmethod
     def sum(cls, pieces: Sequence[tuple[Totals, IntArray, int]], n_groups: int) -> Totals:
@@ -336,12 +335,12 @@ class Totals:
         several = np.flatnonzero(sizes > 1)  # all others are copied
         numbers = np.full(n_groups, -1)
         numbers[several] = np.arange(len(several))
-        lanes = np.zeros((len(several), result.layout.width), dtype=np.int64)
-        for own, groups, sign in pieces:
-            _put(own.dense, groups, numbers[groups], result.dense, lanes, sign)
         for family in result.layout.dense:
-            place = result.layout.places[family.name]
-            result.dense[several, place] = carry(lanes[:, place], family.n_digits)
+            digits = result.dense[family.name]
+            lanes = np.zeros((len(several), family.width), dtype=np.int64)
+            for own, groups, sign in pieces:
+                _put(own.dense[family.name], groups, numbers[groups], digits, lanes, sign)
+            digits[several] = carry(lanes, family.n_digits)
         for family in result.layout.sparse:
             found = []
             for own, groups, sign in pieces:
@@ -379,17 +378,15 @@ class Totals:
     def prefix(self, spec: SketchSpec) -> Totals:
         """Return what is left with a prefix of the spec."""
         layout = Layout.of(spec)
-        dense = [
-            self.layout.by_name[f.name].cut(self.dense[:, self.layout.places[f.name]], f)
-            for f in layout.dense
-        ]
-        return Totals(layout, self.counts, np.concatenate(dense, axis=1), self.entries)
+        dense = {
+            f.name: self.layout.by_name[f.name].cut(self.dense[f.name], f) for f in layout.dense
+        }
+        return Totals(layout, self.counts, dense, self.entries)
 
     @cached_property
     def weights(self) -> IntArray:
         """Weight of the rows of each slice, but those beyond reach, in steps of 2**-BITS: (n,)."""
-        place = self.layout.places["moments"].start
-        found: IntArray = to_integers(self.dense[:, place : place + 2], 2)[:, 0]
+        found: IntArray = to_integers(self.dense["moments"][:, :2], 2)[:, 0]
         return found
 
     @property
@@ -400,8 +397,7 @@ class Totals:
     @property
     def fine_weights(self) -> FloatArray:
         """The same from the finer weights, in rows: shape (n,)."""
-        place = self.layout.places["moments"].start + 4
-        return np.asarray(to_floats(self.dense[:, place : place + 4], 4)[:, 0] / 2**WEIGHT_BITS)
+        return np.asarray(to_floats(self.dense["moments"][:, 4:8], 4)[:, 0] / 2**WEIGHT_BITS)
 
     def outlying(self, zone: Zone) -> FloatArray:
         """Weight of the outliers of a zone, in rows: shape (n,)."""
@@ -430,10 +426,7 @@ class Totals:
         total = weights + 2.0**BITS * self.outlying(Zone.BEYOND)
         sound = ((counts >= 0) & (counts < _LARGEST)).all(axis=1)
         sound &= (weights >= 0) & (weights < _LARGEST) & (total >= 0) & (total < _LARGEST)
-        has_some: BoolArray = np.asarray(self.dense.any(axis=1))
-        for own in self.entries.values():
-            has_some[own.names[:, 0]] = True
-        sound &= (counts[:, 0] > 0) | ~has_some
+        sound &= (counts[:, 0] > 0) | ~self._have_some()
         u = counts[:, 0] + np.floor(weights * 2.0**-BITS)
         with np.errstate(over="ignore", invalid="ignore"):
             for family in self.layout.families:
@@ -444,12 +437,18 @@ class Totals:
         """Whether all slices are sound."""
         return bool(self.are_sound().all())
 
+    def _have_some(self) -> BoolArray:
+        """Whether integers of slices are not 0."""
+        found = np.zeros(len(self), dtype=bool)
+        for digits in self.dense.values():
+            found |= digits.any(axis=1)
+        for own in self.entries.values():
+            found[own.names[:, 0]] = True
+        return found
+
     def without_zeros(self) -> tuple[Totals, IntArray]:
         """Return the slices that are not all zeros, and their numbers."""
-        is_left = np.asarray(self.counts.any(axis=1) | self.dense.any(axis=1))
-        for own in self.entries.values():
-            is_left[own.names[:, 0]] = True
-        left = np.flatnonzero(is_left)
+        left = np.flatnonzero(self.counts.any(axis=1) | self._have_some())
         return (self if len(left) == len(self) else self.take(left)), left
 
 

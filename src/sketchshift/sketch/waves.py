@@ -45,7 +45,7 @@ class WaveFamily(Family):
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """A row adds a point of the disk whose radius is its weight, rounded in both parts."""
-        waves = to_floats(totals.dense[:, totals.layout.places[self.name]], 2)
+        waves = to_floats(totals.dense[self.name], 2)
         weights = totals.weights.astype(np.float64)
         cosines, sines = waves.reshape(len(totals), 2, -1).transpose(1, 0, 2)
         sound = np.abs(waves).max(axis=1) <= weights

@@ -93,20 +93,17 @@ class CpuKernel(OnHost, Correlations):
         rows: FloatArray,
         factors: FloatArray | None,
         unit: float,
+        limbs: IntArray,
         runs: Runs,
         *,
         full: bool,
-    ) -> IntArray:
+    ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
-        d, n_runs = rows.shape[1], len(runs.slots)
-        n_sums = 2 * d + (d * (d + 1) // 2 if full else d)
-        limbs = np.zeros((n_runs, 3, n_sums), dtype=np.int64)
         rows = np.ascontiguousarray(rows)
         roots = None if factors is None else np.sqrt(factors)
         per_unit = 2.0**MOMENT_BITS / unit
-        given = rows, factors, roots, runs.starts, n_runs, d
+        given = rows, factors, roots, *_of_runs(runs, len(rows)), rows.shape[1]
         self.variant.call("moments", *given, per_unit, full, limbs)
-        return limbs
 
     def distances(self, rows: Float32Array) -> Callable[[Float32Array], Float32Array]:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""

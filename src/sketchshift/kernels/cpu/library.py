@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "structured_64": _STRUCTURED,
     "normalise_32": _NORMALISE,
     "normalise_64": _NORMALISE,
-    "moments": (None, *[_Array] * 4, _Size, _Size, _Real, _Flag, _Array),
+    "moments": (None, *[_Array] * 5, _Size, _Size, _Real, _Flag, _Array),
     "distances": (None, _Array, _Size, _Size, _Array, _Size, _Array),
     "nearest": (None, _Array, _Size, _Size, *[_Array] * 3, _Size, _Array, _Size, *[_Array] * 2),
     "add_cells": (None, *[_Array] * 5, _Size, _Size, _Array, _Real, _Real, _Array),

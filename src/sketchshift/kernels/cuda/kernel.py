@@ -331,16 +331,19 @@ class CudaKernel(CpuKernel):
         rows: FloatArray,
         factors: FloatArray | None,
         unit: float,
+        limbs: IntArray,
         runs: Runs,
         *,
         full: bool,
-    ) -> IntArray:
+    ) -> None:
         """See :class:`~sketchshift.kernels.contract.Kernel`; very wide rows come back for it."""
         if rows.shape[1] > MOST_COLUMNS:
             factors = None if factors is None else self.on_host(factors)
-            return super().moments(self.on_host(rows), factors, unit, runs, full=full)
-        parts = [(rows[some], None if factors is None else factors[some]) for some, _ in runs]
-        return np.stack([moments(*part, unit, full=full) for part in parts])
+            super().moments(self.on_host(rows), factors, unit, limbs, runs, full=full)
+            return
+        for some, slot in runs:
+            of_some = None if factors is None else factors[some]
+            limbs[slot] += moments(rows[some], of_some, unit, full=full)
 
     def cells(self, centers: Centers) -> CellAccumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
