@@ -391,11 +391,9 @@ class CellSlots:
 
     def _make_room(self, n: int) -> None:
         if n > len(self._pairs):
-            size = max(n, 4 * len(self._pairs))  # memory that is not touched costs nothing
-            pairs = np.zeros(size, dtype=np.int64)
-            sums = np.zeros((size, self._width), dtype=np.int64)
-            pairs[: self._n], sums[: self._n] = self._pairs[: self._n], self.sums[: self._n]
-            self._pairs, self.sums = pairs, sums
+            size = n + n // 2
+            self._pairs.resize(size, refcheck=False)
+            self.sums.resize((size, self._width), refcheck=False)
 
     def take(self, family: HasLanes) -> Entries:
         """Return entries in their order, and begin anew."""

@@ -50,7 +50,7 @@ MOST_BYTES = 2**30
 
 BATCH_BYTES = 2**26  # decoded at a time; never less than a row
 BATCH_ROWS = 1024
-MOST_DIGITS = 2**24  # of slices that are decoded at a time, were all their cells full
+MOST_DIGITS = 2**22  # of slices that are decoded at a time, were all their cells full
 SMALLEST = 256  # bytes; the sketch of one column and one frequency has more
 
 

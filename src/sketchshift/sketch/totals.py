@@ -521,11 +521,13 @@ def _put(
 ) -> None:
     """Copy rows that are alone at their place; add the others to the lanes of their number."""
     is_alone = numbers < 0
-    copied = np.flatnonzero(is_alone)
-    for span in spans(len(copied), max(64, _AT_ONCE // max(1, rows.shape[1]))):
-        some = copied[span]
-        alone[places[some]] = rows[some]
-    if len(copied) < len(rows):
+    for span in spans(len(rows), max(64, _AT_ONCE // max(1, rows.shape[1]))):
+        some = is_alone[span]
+        if some.all():
+            alone[places[span]] = rows[span]
+        else:
+            alone[places[span][some]] = rows[span][some]
+    if not is_alone.all():
         others = np.flatnonzero(~is_alone)
         order, starts = _runs(numbers[others][:, None])
         added = _sum_runs(rows, others[order], starts)
