@@ -31,9 +31,9 @@ from sketchshift.sketch.rows import RowAdder
 checkpoint.SECONDS, checkpoint.SHARE = 0.02, 1.0
 text_files.PIECE_BYTES = 200_000
 add = RowAdder.add
-def slow(self, block):
+def slow(self, block, *where):
     time.sleep(0.02 * len(block.values) / 4000)
-    add(self, block)
+    add(self, block, *where)
 RowAdder.add = slow
 from sketchshift.cli import main
 main()

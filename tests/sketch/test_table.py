@@ -255,3 +255,41 @@ def test_a_key_named_count_cannot_be_stored(tmp_path):
     with pytest.raises(DataError, match="Rename it"):
         table.to_parquet(tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()
+
+
+@pytest.fixture(scope="module")
+def days():
+    """Rows of 300 days, some without a day."""
+    day = np.arange("2026-01-01", "2026-10-28", dtype="datetime64[D]")
+    keys = pa.array(np.resize(day, 3 * len(X)), mask=np.arange(3 * len(X)) % 50 == 7)
+    rows = np.vstack([X, X + 1.0, X - 1.0])
+    data = pa.table({"day": keys, "x": rows[:, 0], "y": rows[:, 1]})
+    return ss.sketch_by(data, "day", SPEC, columns=["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"),
+    [
+        (None, None),
+        ("2026-01-05", "2026-09-30"),
+        ("2026-03-01", "2026-03-09"),
+        (None, "2026-02-02"),
+    ],
+)
+def test_a_window_is_the_sketch_of_the_slices_in_it(days, start, stop):
+    conditions = [f"day >= '{start}'"] * (start is not None) + [f"day < '{stop}'"] * (
+        stop is not None
+    )
+    expected = days.where(" AND ".join(conditions)) if conditions else days
+
+    assert days.window(start, stop) == expected.merge()
+
+
+def test_a_window_without_slices_or_without_an_order_is_refused(days):
+    with pytest.raises(DataError, match="no slices from 2031-01-01 on"):
+        days.window("2031-01-01")
+    with pytest.raises(DataError, match="is no value of 'day'"):
+        days.window("soon")
+    texts = ss.sketch_by(X, np.resize(["a", "b"], len(X)), SPEC)
+    with pytest.raises(DataError, match="dates, times or numbers, and 'key' holds string"):
+        texts.window("a", "b")

@@ -60,8 +60,8 @@ from sketchshift.sketch.file import (
 from sketchshift.sketch.keys import number_groups, parse, stack_keys
 from sketchshift.sketch.reading import Reading
 from sketchshift.sketch.sketch import Sketch, check_same_spec
-from sketchshift.sketch.sketcher import Progress
-from sketchshift.sketch.slices import sums_of, tables_of
+from sketchshift.sketch.sketcher import Progress, sketcher_for
+from sketchshift.sketch.slices import tables_of
 from sketchshift.sketch.stored import stack_all
 from sketchshift.sketch.table import COUNT, SketchTable
 from sketchshift.sketch.totals import Layout, Sums, Totals
@@ -340,8 +340,9 @@ class Cube:
 
         source = keep_text(self._reading.open(rows))
         if not self.by:
-            sums = sums_of(source, self._reading, n_threads=n_threads, progress=progress)
-            yield from self._written_sums(sign, sums)
+            sketcher = sketcher_for(self._reading, n_threads)
+            whole = sketcher.update(source, progress=progress).sketch()
+            yield from self._written_sums(sign, whole)
             return
         for table in tables_of(source, self._reading, n_threads, progress):
             yield from self._written_sums(sign, table)

@@ -43,9 +43,9 @@ from sketchshift.sketch.moments import WideArray
 from sketchshift.sketch.totals import (
     WEIGHT_BITS,
     Entries,
+    EntrySums,
     HasLanes,
     Totals,
-    sum_entries,
     to_digits,
 )
 
@@ -63,7 +63,6 @@ __all__ = [
 ]
 
 _CANCELLED = 1e-12
-_MOST_PIECES = 64
 _STEP_BITS = CELL_BITS + 12  # an offset within reach is below 2**_STEP_BITS steps
 _CLOSE = 1.0 + 1e-9
 NOT_CANONICAL = "the integers are not written in the canonical way."
@@ -413,8 +412,7 @@ class CellAdder:
         self._family, self._kernel, self._accumulate = family, kernel, accumulate
         self._limit, shape = np.float32(centers.limit), (len(centers.centers), centers.width)
         self._slots, self._n_pending = CellSlots(*shape), 0
-        self._shape = shape
-        self._pieces: list[Entries] = []
+        self._shape, self._sums = shape, EntrySums(family)
 
     def add(self, rows: WeightedRows) -> WeightedRows | None:
         """Add rows to what is pending; return those that are in no cell."""
@@ -453,20 +451,13 @@ class CellAdder:
 
     def _write(self, digit: int = 0) -> None:
         """Turn what is pending into digits, 2**digit times."""
-        found, n_digits = self._slots.take(self._family), self._family.n_digits
-        if digit:
-            found.digits = carry(shifted(found.digits, n_digits, digit), n_digits)
-        self._pieces.append(found)
+        self._sums.add(self._slots.take(self._family), digit)
         self._n_pending = 0
-        if len(self._pieces) > _MOST_PIECES:
-            self._pieces = [sum_entries(self._pieces, n_digits)]
 
     def take(self, n: int) -> Entries:
         """See :class:`FamilyAdder`."""
         self._write()
-        found = sum_entries(self._pieces, self._family.n_digits)
-        self._pieces = []
-        return found
+        return self._sums.take()
 
 
 class PartialFamily(Family):

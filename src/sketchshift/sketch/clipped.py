@@ -16,7 +16,7 @@ from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, CellAccumulator, Kernel
 from sketchshift.sketch.cells import CellSlots, GridFamily, none_of
 from sketchshift.sketch.digits import lanes_of, to_floats
 from sketchshift.sketch.family import Family, FamilyAdder, WeightedRows
-from sketchshift.sketch.totals import Entries, Totals, sum_entries
+from sketchshift.sketch.totals import Entries, Totals
 
 __all__ = ["ClippedFamily", "NoisyCells"]
 
@@ -169,4 +169,4 @@ class _ClippedAdder:
 
     def take(self, n: int) -> Entries:
         """See :class:`FamilyAdder`."""
-        return sum_entries([self._slots.take(self._family)], self._family.n_digits)
+        return self._slots.take(self._family)

@@ -32,13 +32,12 @@ from sketchshift.sketch.digits import (
     width_of,
 )
 from sketchshift.sketch.family import Family, FamilyAdder, WeightedRows, Zone
-from sketchshift.sketch.totals import Entries, EntrySums, Totals
+from sketchshift.sketch.totals import Entries, EntrySums, Totals, to_digits
 
 __all__ = ["NOWHERE", "OutlierFamily", "OutlierKey"]
 
 _FAR_BITS = 40  # an offset is below 2**_FAR_BITS steps of its cell
 _HALF_BITS = _FAR_BITS // 2  # of each of the limbs that squares are summed in
-_FAR_ROWS = 2**21  # whose sums fit int64
 _KEY = np.dtype([("zone", "u1"), ("center", "<i4"), ("sign", "u1"), ("power", "<i4"), ("c", "<u4")])
 _FEW_COLUMNS = 30  # up to here, shells are told apart by column and sign
 _CLOSE = 1.0 + 1e-9
@@ -225,17 +224,14 @@ def _shell_keys(offsets: FloatArray, centers: IntArray, *, is_wide: bool) -> Int
 
 
 class _OutlierAdder:
-    """Sums of many rows in int64 by slice and key, that become digits in time."""
+    """Sums of rows by slice and key."""
 
     def __init__(self, family: OutlierFamily, kernel: Kernel, origins: FloatArray) -> None:
         self._kernel, self._origins, self._axes = kernel, origins, family.axes
-        d = origins.shape[1]
-        # lower limbs of all columns are added up where there are axes
-        most_rows = _FAR_ROWS if family.axes is None else max(1, 2 * _FAR_ROWS // d)
-        self._sums = EntrySums(family, 1 + d + 3 * family.n_squares, most_rows)
+        self._family, self._sums = family, EntrySums(family)
 
     def add(self, rows: WeightedRows) -> None:
-        """Add rows to what is pending."""
+        """Add rows at once."""
         values = self._kernel.on_host(rows.values)
         centers = np.full(len(values), NOWHERE) if rows.cells is None else rows.cells
         offsets = values - self._origins[centers]
@@ -244,7 +240,8 @@ class _OutlierAdder:
         along = None if self._axes is None else self._kernel.project(steps, self._axes)
         added = _far_integers(steps, along, rows.shares)
         zones = np.full(len(keys), int(rows.zone))
-        self._sums.add(np.column_stack([rows.slots, zones, keys]), added, rows.digit)
+        digits = to_digits(added, np.arange(len(added)), self._family)
+        self._sums.add(Entries(np.column_stack([rows.slots, zones, keys]), digits), rows.digit)
 
     def take(self, n: int) -> Entries:
         """See :class:`FamilyAdder`."""

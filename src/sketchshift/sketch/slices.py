@@ -25,7 +25,6 @@ from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan, read_on
-from sketchshift.sketch.file import decode, encode
 from sketchshift.sketch.keys import (
     KeyNumbers,
     find_number_keys,
@@ -36,7 +35,6 @@ from sketchshift.sketch.keys import (
 )
 from sketchshift.sketch.reading import Planning, Reading, engine_of, refuse_options
 from sketchshift.sketch.rows import RowAdder
-from sketchshift.sketch.sketch import Sketch
 from sketchshift.sketch.sketcher import (
     Progress,
     check_result,
@@ -46,10 +44,10 @@ from sketchshift.sketch.sketcher import (
     report_blocks,
     sketcher_for,
 )
-from sketchshift.sketch.table import SketchTable, from_pieces, from_totals
+from sketchshift.sketch.table import SketchTable, from_pieces
 from sketchshift.sketch.totals import Layout, Totals
 
-__all__ = ["add_keys", "key_table", "read_slices", "sketch_by", "slices_of", "sums_of", "tables_of"]
+__all__ = ["add_keys", "key_table", "read_slices", "sketch_by", "slices_of", "tables_of"]
 
 ROWS_A_THREAD = 4096
 """Of a block, at least: fewer are summed before another thread would have begun."""
@@ -178,32 +176,6 @@ def slices_of(source: Source, reading: Reading) -> SketchTable:
     return slices.table()
 
 
-def sums_of(
-    data: Any,
-    reading: Reading,
-    *,
-    n_threads: int | None = None,
-    progress: Progress | None = None,
-) -> SketchTable | Sketch:
-    """What rows add up to, by key where the reading has keys; there may be none.
-
-    Parameters
-    ----------
-    data : anything that :func:`sketchshift.sketch` takes, but collections
-        The rows.
-    reading : Reading
-        With a spec.
-    n_threads, progress
-        As in :func:`sketchshift.sketch`.
-    """
-    source = reading.open(data)
-    if not reading.keys:
-        return sketcher_for(reading, n_threads).update(source, progress=progress).sketch()
-    slices = _Slices(source, reading, n_threads)
-    slices.add(report_blocks(source, progress))
-    return slices.table()
-
-
 HELD_BYTES = 2**29
 """Of sums that :func:`tables_of` has in memory at a time, about."""
 
@@ -291,15 +263,6 @@ class _Slices:
         adders = zip(self._adders, parts, strict=False)
         return [pool.submit(adder.add, block, *part) for adder, part in adders]
 
-    def _totals(self) -> Totals:
-        """The totals of all keys so far, by their numbers."""
-        self._pieces += [adder.take() for adder in self._adders]
-        pieces = [(totals, numbers, 1) for numbers, totals in self._pieces]
-        none = Totals.zero(self._sketcher.spec, 0), np.zeros(0, dtype=np.int64), 1
-        totals = Totals.sum([none, *pieces], self._numbers.n)
-        self._pieces = [(np.arange(self._numbers.n), totals)]
-        return totals
-
     def table(self) -> SketchTable:
         """The slices, sorted by key."""
         keys = key_table(self._numbers, self._names, self._written)
@@ -308,22 +271,27 @@ class _Slices:
         return from_pieces(keys, pieces, self._sketcher.spec)
 
     def freeze(self) -> tuple[dict[str, Any], bytes]:
-        """A stream of Arrow for each combination of types that keys have, one after the other."""
-        totals, fingerprint, streams = self._totals(), self._sketcher.spec.fingerprint, []
-        for numbers, columns in self._numbers.columns():
-            sketches = pa.array([encode(fingerprint, totals, i) for i in numbers.tolist()])
-            arrays = [*columns, sketches]
-            streams.append(to_stream(pa.table({str(i): array for i, array in enumerate(arrays)})))
-        lengths = [len(stream) for stream in streams]
-        return {"written": sorted(self._written), "lengths": lengths}, b"".join(streams)
+        """The table of the slices so far, as a stream of Arrow; the pass goes on with it."""
+        table = self.table()
+        self._pieces = []
+        self._take_over(table)
+        return {"written": sorted(self._written)}, to_stream(table.to_arrow())
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
+        table = read_slices(integers)
         with _refuse_damage():
             self._written &= set(state["written"])
-            for columns, spec, _, totals in _thaw(state, integers, len(self._names)):
-                check_same_plan(spec, self._sketcher.spec)
-                self._pieces.append((self._numbers.number(columns), totals))
+            if table.by != self._names:
+                raise ValueError(f"keys of {list(table.by)}")
+        if len(table):
+            check_same_plan(table.spec, self._sketcher.spec)
+        self._take_over(table)
+
+    def _take_over(self, table: SketchTable) -> None:
+        if table.totals is not None and len(table):
+            columns = [column.combine_chunks() for column in table.keys.columns]
+            self._pieces.append((self._numbers.number(columns), table.totals))
 
     def check_many(self) -> None:
         """Refuse more slices than allowed, with the value of a key as an example."""
@@ -371,43 +339,10 @@ def _refuse_damage() -> Iterator[None]:
         raise SketchFormatError(f"the slices of the checkpoint are damaged ({cause}).") from cause
 
 
-def _thaw(
-    state: dict[str, Any], integers: bytes, n_keys: int
-) -> Iterator[tuple[list[Any], SketchSpec, str, Totals]]:
-    """The columns of the key, and the spec, the fingerprint and the totals of their slices."""
-    for length in state["lengths"]:
-        stream, integers = integers[:length], integers[length:]
-        table = pa.ipc.open_stream(stream).read_all()
-        if table.num_columns != n_keys + 1:
-            raise ValueError(f"keys of {table.num_columns - 1} columns")
-        *columns, sketches = (column.combine_chunks() for column in table.columns)
-        yield columns, *decode(sketches.to_pylist())
-
-
-def read_slices(position: dict[str, Any], state: dict[str, Any], integers: bytes) -> SketchTable:
-    """The slices that a checkpoint holds.
-
-    Parameters
-    ----------
-    position, state, integers
-        As the checkpoint has them.
-
-    Returns
-    -------
-    table : SketchTable
-        Of the rows that were read so far.
-    """
-    numbers, found = KeyNumbers(), []
+def read_slices(integers: bytes) -> SketchTable:
+    """The slices that a checkpoint holds, of the rows that were read so far."""
     with _refuse_damage():
-        names = tuple(key.name for key in parse(position["reading"]["by"]))
-        for columns, _, fingerprint, totals in _thaw(state, integers, len(names)):
-            found.append((numbers.number(columns), fingerprint, totals))
-        keys = key_table(numbers, names, set(state["written"]))
-    if not found:
-        return SketchTable.of(keys, ())
-    rows = np.concatenate([own for own, _, _ in found])
-    totals = Totals.join([own for _, _, own in found])
-    return from_totals(keys.take(pa.array(rows)), totals, found[0][1])
+        return SketchTable.from_arrow(pa.ipc.open_stream(integers).read_all())
 
 
 def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> Any:

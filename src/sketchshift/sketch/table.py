@@ -31,6 +31,7 @@ __all__ = ["SketchTable"]
 
 COUNT, SKETCH = "count", "sketch"
 SLICES_SHOWN = 14  # in a notebook
+BLOCK = 64  # slices that are added up for windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +219,67 @@ class SketchTable:
         """The sketch of one of the slices."""
         assert self.totals is not None
         return Sketch(self.totals.layout.spec, self.fingerprint, self.totals[0])
+
+    def window(self, start: Any = None, stop: Any = None) -> Sketch:
+        """The sketch of the rows of all slices from one value of the key on and before another.
+
+        Parameters
+        ----------
+        start, stop : date, time, number, text of one, or None
+            Values of the first column of the key, which holds dates, times or numbers. None: no
+            end on this side.
+
+        Returns
+        -------
+        sketch : Sketch
+            As ``where`` and :meth:`merge` give it. Sums of blocks of 64 slices are made once and
+            take the place of the slices in them, so that the time hardly grows with the window.
+        """
+        first, last = self._find_window(start, stop)
+        if self.totals is None or first >= last:
+            raise DataError(f"there are no slices from {start} on and before {stop}.")
+        whole = -(-first // BLOCK), last // BLOCK
+        if whole[0] >= whole[1]:
+            spans = [self.totals.span(first, last)]
+        else:
+            edges = (first, whole[0] * BLOCK), (whole[1] * BLOCK, last)
+            spans = [self._blocks.span(*whole), *(self.totals.span(*edge) for edge in edges)]
+        pieces = [(span, np.zeros(len(span), dtype=np.int64), 1) for span in spans]
+        totals = Totals.sum(pieces, 1)
+        totals.check_capacity()
+        return Sketch(self.totals.layout.spec, self.fingerprint, totals)
+
+    @cached_property
+    def _blocks(self) -> Totals:
+        """Sums of so many slices that follow each other; the last ones may be fewer."""
+        assert self.totals is not None
+        groups = np.arange(len(self)) // BLOCK
+        return Totals.sum([(self.totals, groups, 1)], -(-len(self) // BLOCK))
+
+    def _find_window(self, start: Any, stop: Any) -> tuple[int, int]:
+        """The first slice of a window, and the one after its last."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = self.keys.column(0)
+        kind, is_in = column.type, np.ones(len(self), dtype=bool)
+        are_ordered = pa.types.is_temporal, pa.types.is_integer, pa.types.is_floating
+        if not any(is_so(kind) for is_so in are_ordered):
+            msg = (
+                f"a window needs slices by dates, times or numbers, and {self.by[0]!r} holds "
+                f"{kind}. Select slices with where."
+            )
+            raise DataError(msg)
+        for value, is_beyond in ((start, pc.greater_equal), (stop, pc.less)):
+            if value is not None:
+                try:
+                    end = pa.scalar(value).cast(kind)
+                except (pa.ArrowException, TypeError) as cause:
+                    msg = f"{value!r} is no value of {self.by[0]!r}, which holds {kind}."
+                    raise DataError(msg) from cause
+                is_in &= is_beyond(column, end).fill_null(False).to_numpy()
+        found = np.flatnonzero(is_in)
+        return (int(found[0]), int(found[-1]) + 1) if len(found) else (0, 0)
 
     def merge_by(self, by: str | Sequence[str]) -> SketchTable:
         """Add slices up that agree in some columns of their key.

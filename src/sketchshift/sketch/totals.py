@@ -166,54 +166,26 @@ def to_digits(sums: IntArray, order: IntArray, family: HasLanes) -> Digits:
 
 
 class EntrySums:
-    """Entries that come in pieces of int64; those of one name are added up in time.
+    """Entries that come in pieces; those of one name are added up in time."""
 
-    Parameters
-    ----------
-    family : HasLanes
-        Of the entries.
-    width : int
-        Numbers of an entry as they come.
-    most_rows : int
-        Rows whose sums fit int64.
-    """
+    def __init__(self, family: Family) -> None:
+        self._family, self._pieces = family, [Entries.none(family)]
 
-    def __init__(self, family: HasLanes, width: int, most_rows: int) -> None:
-        self._family, self._most_rows = family, most_rows
-        names = np.zeros((0, 1 + family.id_width), dtype=np.int64)
-        self._none = Entries(names, np.zeros((0, width), dtype=np.int64))
-        self._pieces, self._n_rows = [self._none], 0
-        self._written: list[Entries] = []
-
-    def add(self, names: IntArray, sums: IntArray, digit: int = 0) -> None:
-        """Add rows with the names of their entries, 2**digit times."""
-        if digit or self._n_rows + len(names) > self._most_rows:
-            self._write()
-        self._n_rows += len(names)
-        self._pieces.append(Entries(names, sums))
+    def add(self, entries: Entries, digit: int = 0) -> None:
+        """Add entries in range, 2**digit times."""
         if digit:
-            self._write(digit)
-        elif sum(map(len, self._pieces[1:])) > 2 * len(self._pieces[0]) + 10_000:
-            self._pieces = [self._joined()]
-
-    def _joined(self) -> Entries:
-        entries = Entries.join(self._pieces)
-        order, starts = _runs(entries.names)
-        return Entries(entries.names[order[starts]], _sum_runs(entries.digits, order, starts))
-
-    def _write(self, digit: int = 0) -> None:
-        """Turn what came into digits, 2**digit times."""
-        found, n_digits = self._joined(), self._family.n_digits
-        digits = to_digits(found.digits, np.arange(len(found)), self._family)
-        if digit:
-            digits = carry(shifted(digits, n_digits, digit), n_digits)
-        self._written = [sum_entries([*self._written, Entries(found.names, digits)], n_digits)]
-        self._pieces, self._n_rows = [self._none], 0
+            n_digits = self._family.n_digits
+            times = carry(shifted(entries.digits, n_digits, digit), n_digits)
+            entries = Entries(entries.names, times)
+        self._pieces.append(entries)
+        if sum(map(len, self._pieces[1:])) > 2 * len(self._pieces[0]) + 10_000:
+            self._pieces = [sum_entries(self._pieces, self._family.n_digits)]
 
     def take(self) -> Entries:
         """Return the sums of all, and begin anew."""
-        self._write()
-        return self._written.pop()
+        found = sum_entries(self._pieces, self._family.n_digits)
+        self._pieces = [Entries.none(self._family)]
+        return found
 
 
 @dataclass(eq=False)
@@ -269,15 +241,19 @@ class Totals:
         return int(sum(own.nbytes for own in self.dense.values()) + entries)
 
     def __getitem__(self, i: int) -> Totals:
-        """Return slice i alone, which shares its digits with this."""
+        """Return slice i alone."""
+        return self.span(i, i + 1)
+
+    def span(self, first: int, last: int) -> Totals:
+        """Return slices that follow each other, which share their digits with these."""
         entries = {}
         for name, own in self.entries.items():
-            first, last = np.searchsorted(own.names[:, 0], [i, i + 1])
-            names = own.names[first:last].copy()
-            names[:, 0] = 0
-            entries[name] = Entries(names, own.digits[first:last])
-        dense = {name: own[i : i + 1] for name, own in self.dense.items()}
-        return Totals(self.layout, self.counts[i : i + 1], dense, entries)
+            some = slice(*np.searchsorted(own.names[:, 0], [first, last]))
+            names = own.names[some].copy()
+            names[:, 0] -= first
+            entries[name] = Entries(names, own.digits[some])
+        dense = {name: own[first:last] for name, own in self.dense.items()}
+        return Totals(self.layout, self.counts[first:last], dense, entries)
 
     def take(self, rows: IntArray) -> Totals:
         """Return some slices, in any order."""
@@ -495,10 +471,11 @@ class Sums:
 
 def sum_entries(pieces: Sequence[Entries], n_digits: int) -> Entries:
     """Add up the entries of one name; none is 0 afterwards."""
-    if len(pieces) == 1:
-        return _drop_zeros(pieces[0])
+    pieces = [piece for piece in pieces if len(piece)] or pieces[:1]
     joined = np.concatenate([piece.names for piece in pieces])
     order, starts = _runs(joined)
+    if len(pieces) == 1 and len(starts) == len(order) and _is_identity(order):
+        return _drop_zeros(pieces[0])
     lengths = np.diff(np.append(starts, len(order)))
     places = np.empty(len(order), dtype=np.int64)  # of each entry among the sums
     places[order] = np.repeat(np.arange(len(starts)), lengths)
