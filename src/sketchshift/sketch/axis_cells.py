@@ -20,7 +20,6 @@ from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, WIDE_CELL_BITS, Kernel
 from sketchshift.sketch.cells import (
     CellAdder,
-    CellFamily,
     CellSums,
     GridFamily,
     missing_weight,
@@ -30,7 +29,7 @@ from sketchshift.sketch.digits import lanes_of, to_floats
 from sketchshift.sketch.family import FamilyAdder
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
-__all__ = ["AxisCellFamily", "cell_family"]
+__all__ = ["AxisCellFamily"]
 
 
 class AxisCellFamily(GridFamily):
@@ -80,10 +79,3 @@ class AxisCellFamily(GridFamily):
         shrunk = np.maximum(lengths - u * math.sqrt(d), 0.0)
         are_wrong |= shrunk**2 > 1.001 * mass * (squares[:, 0] + 2.0 * u * d)
         return sound & none_of(totals, owners, are_wrong)
-
-
-def cell_family(spec: SketchSpec) -> CellFamily | AxisCellFamily | None:
-    """Return the family that holds the cells of a spec, if it has some."""
-    if spec.cells is None:
-        return None
-    return CellFamily(spec) if spec.axes is None else AxisCellFamily(spec)

@@ -15,7 +15,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, CellAccumulator, Kernel
 from sketchshift.sketch.cells import CellSlots, GridFamily, none_of
 from sketchshift.sketch.digits import lanes_of, to_floats
-from sketchshift.sketch.family import Family, FamilyAdder, WeightedRows
+from sketchshift.sketch.family import FamilyAdder, WeightedRows
 from sketchshift.sketch.totals import Entries, Totals
 
 __all__ = ["ClippedFamily", "NoisyCells"]
@@ -70,11 +70,6 @@ class ClippedFamily(GridFamily):
         # each coordinate is rounded, which adds half the root of d to a length of 2**22
         longest = 2**BITS + math.isqrt(spec.n_features) // 2 + 2
         self.row_square = 4**BITS + longest**2 + 4 ** (BITS - 1)
-
-    @classmethod
-    def make(cls, spec: SketchSpec) -> Family | None:
-        """Return the family of a spec with cells whose sums may be released."""
-        return None if spec.origin is None or spec.cells is None else cls(spec)
 
     @cached_property
     def radii(self) -> FloatArray:

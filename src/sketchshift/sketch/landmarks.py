@@ -34,11 +34,6 @@ class LandmarkFamily(Family):
         self._rate = 0.5 * LOG2_E / (spec.bandwidth * spec.bandwidth)
         self.shape = (len(self._places),)
 
-    @classmethod
-    def make(cls, spec: SketchSpec) -> Family | None:
-        """Return the family of a spec with landmarks."""
-        return None if spec.landmarks is None else cls(spec)
-
     def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that share the places."""
         accumulate = kernel.landmarks(self._places, self._rate)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,7 @@ from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import MOMENT_ROWS, Kernel
-from sketchshift.sketch.axis_cells import cell_family
-from sketchshift.sketch.cells import PartialFamily
-from sketchshift.sketch.clipped import ClippedFamily
+from sketchshift.sketch.cells import CellFamily, PartialFamily
 from sketchshift.sketch.family import (
     FAMILIES,
     AdderFactories,
@@ -27,7 +24,6 @@ from sketchshift.sketch.family import (
     Zone,
     families_of,
 )
-from sketchshift.sketch.landmarks import LandmarkFamily
 from sketchshift.sketch.moments import MomentFamily
 from sketchshift.sketch.outliers import OutlierFamily
 from sketchshift.sketch.totals import CAPACITY_BITS, Layout, Totals, check_capacity
@@ -42,23 +38,47 @@ __all__ = [
 ]
 
 
+# Families that few specs ask for are imported on first use.
+
+
 def _waves(spec: SketchSpec) -> Family | None:
     return WaveFamily(spec) if spec.sketch_size else None
 
 
-def _beside_cells(make: Any, spec: SketchSpec) -> Family | None:
-    return None if spec.cells is None else make(spec)
+def _cells(spec: SketchSpec) -> Family | None:
+    if spec.cells is None or spec.axes is None:
+        return None if spec.cells is None else CellFamily(spec)
+    from sketchshift.sketch.axis_cells import AxisCellFamily
+
+    return AxisCellFamily(spec)
 
 
-FAMILIES += [
-    _waves,
-    MomentFamily,
-    cell_family,
-    partial(_beside_cells, OutlierFamily),
-    partial(_beside_cells, PartialFamily),
-    ClippedFamily.make,
-    LandmarkFamily.make,
-]
+def _outliers(spec: SketchSpec) -> Family | None:
+    return None if spec.cells is None else OutlierFamily(spec)
+
+
+def _partial(spec: SketchSpec) -> Family | None:
+    return None if spec.cells is None else PartialFamily(spec)
+
+
+def _clipped(spec: SketchSpec) -> Family | None:
+    if spec.cells is None or spec.origin is None:
+        return None
+    from sketchshift.sketch.clipped import ClippedFamily
+
+    return ClippedFamily(spec)
+
+
+def _landmarks(spec: SketchSpec) -> Family | None:
+    if spec.landmarks is None:
+        return None
+    from sketchshift.sketch.landmarks import LandmarkFamily
+
+    return LandmarkFamily(spec)
+
+
+FAMILIES += [_waves, MomentFamily, _cells, _outliers, _partial, _clipped, _landmarks]
+
 
 # Rows that cannot be sketched.
 

@@ -87,7 +87,8 @@ def test_thin_slices_are_hatched_and_named_with_their_rows_and_without_rows_ther
     table, decoding = days([[50, 30, 20], [5, 3, 1], [60, 40, 0]])
     full, thin, last = table.sketches
 
-    plot_slices(replace(table, sketches=(full, thin, last - last)), decoding, ax)
+    emptied = ss.SketchTable.of(table.keys, (full, thin, last - last))
+    plot_slices(emptied, decoding, ax)
 
     np.testing.assert_allclose(bars(ax).sum(axis=1), [100.0, 100.0, 0.0])
     names = [label.get_text() for label in ax.get_xticklabels()]
@@ -100,4 +101,4 @@ def test_a_table_without_slices_is_refused(ax):
     table, decoding = days([[5, 3, 2]])
 
     with pytest.raises(ss.errors.SpecError, match="must be a SketchTable of at least one slice"):
-        plot_slices(replace(table, keys=table.keys.slice(0, 0), sketches=()), decoding, ax)
+        plot_slices(ss.SketchTable.of(table.keys.slice(0, 0), ()), decoding, ax)
