@@ -113,7 +113,7 @@ def _rows_so_far(content: _Content) -> Any:
         return Sketch.from_bytes(content.parts[-1])
     from sketchshift.sketch.slices import read_slices
 
-    return read_slices(content.parts[-1])
+    return read_slices(content.parts[0], content.parts[-1])
 
 
 register_kind(MAGIC, "a checkpoint", _load_checkpoint)

@@ -279,11 +279,9 @@ class _Slices:
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
-        table = read_slices(integers)
         with _refuse_damage():
             self._written &= set(state["written"])
-            if table.by != self._names:
-                raise ValueError(f"keys of {list(table.by)}")
+            table = _read_table(integers, self._names)
         if len(table):
             check_same_plan(table.spec, self._sketcher.spec)
         self._take_over(table)
@@ -339,10 +337,18 @@ def _refuse_damage() -> Iterator[None]:
         raise SketchFormatError(f"the slices of the checkpoint are damaged ({cause}).") from cause
 
 
-def read_slices(integers: bytes) -> SketchTable:
+def read_slices(position: dict[str, Any], integers: bytes) -> SketchTable:
     """The slices that a checkpoint holds, of the rows that were read so far."""
     with _refuse_damage():
-        return SketchTable.from_arrow(pa.ipc.open_stream(integers).read_all())
+        names = tuple(key.name for key in parse(position["reading"]["by"]))
+        return _read_table(integers, names)
+
+
+def _read_table(integers: bytes, names: tuple[str, ...]) -> SketchTable:
+    table = SketchTable.from_arrow(pa.ipc.open_stream(integers).read_all())
+    if table.by != names:
+        raise ValueError(f"keys of {list(table.by)}")
+    return table
 
 
 def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> Any:
