@@ -83,7 +83,7 @@ def test_without_its_packages_the_server_says_which_extra_to_install(folder, run
     monkeypatch.delitem(sys.modules, "sketchshift.view.server", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
 
-    assert 'pip install "sketchshift[view]"' in run.error("report week.sketch --serve")
+    run.error("report week.sketch --serve", 'pip install "sketchshift[view]"')
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for another process")

@@ -53,12 +53,10 @@ def test_inspect_tells_landmarks_and_proposes_a_decoder_that_takes_them(folder, 
     ss.sketch(X, ss.SketchSpec(2, 0, 1.0, landmarks=landmarks)).save("l.sketch")
     ss.sketch(X, ss.SketchSpec(2, 20, 1.0, law="leverage")).save("w.sketch")
 
-    text, _, then = run("inspect l.sketch").stdout.rpartition("Next: ")
-
-    assert "landmarks      2" in text
+    then = "sketchshift cluster l.sketch -k 2 --decoder sketch-and-shift"
+    run.says("inspect l.sketch", "landmarks      2", f"Next: {then}\n")
+    run.says("inspect w.sketch", "saturation     1.54")
     assert run.facts("inspect l.sketch")["landmarks"] == 2
-    assert "saturation     1.54" in run("inspect w.sketch").stdout
-    assert then == "sketchshift cluster l.sketch -k 2 --decoder sketch-and-shift\n"
     run(then)
 
 
@@ -67,4 +65,4 @@ def test_inspect_of_an_empty_sketch_has_no_mean(folder, run):
     (day - day).save("empty.sketch")
 
     assert run.facts("inspect empty.sketch")["statistics"][0]["mean"] is None
-    assert "x          -" in run("inspect empty.sketch").stdout
+    run.says("inspect empty.sketch", "x          -")

@@ -17,9 +17,8 @@ LINE = "sketch x.csv -k 2 --columns x,y"
 
 
 @pytest.fixture(autouse=True)
-def text(tmp_path, monkeypatch):
+def text(here):
     """x.csv in the current folder."""
-    monkeypatch.chdir(tmp_path)
     Path("x.csv").write_text(TEXT)
     spool_stdin.cache_clear()
     yield
