@@ -24,7 +24,7 @@ TYPES |= {"decimal128": pa.decimal128, "decimal256": pa.decimal256}
 MOST_DIGITS = {"decimal32": 9, "decimal64": 18, "decimal128": 38, "decimal256": 76}
 
 
-def table() -> pa.Table:
+def table():
     """Decimals beside their floats, which weigh what the decimals do."""
     column = pa.array(NUMBERS, pa.decimal128(38, 9))
     return pa.table({"x": column, "y": FLOATS, "w": column})
@@ -74,5 +74,5 @@ def test_every_decimal_type_and_scale_is_rounded_once(kind, data):
     assert_array_equal(block.values[:, 0], expected)
 
 
-def digits(n: int) -> tuple[int, ...]:
+def digits(n):
     return tuple(map(int, str(abs(n))))

@@ -143,7 +143,7 @@ def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
 
 def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path):
     X = np.random.default_rng(0).normal(size=(100, 2))
-    taken: Counter[str] = Counter()
+    taken = Counter()
 
     def open_slowly(path, request):
         for part in np.split(X, 10):

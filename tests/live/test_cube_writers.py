@@ -59,13 +59,13 @@ for n in map(int, sys.stdin):
 """
 
 
-def start(code: str, *words: object) -> subprocess.Popen[str]:
+def start(code, *words):
     command = [sys.executable, "-c", FORKING + code, *map(str, words)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=1, text=True)
 
 
-def read_after(word: str, process: subprocess.Popen[str]) -> list[int]:
+def read_after(word, process):
     """Wait for a line that begins with a word, and return the numbers behind it."""
     line = next(line for line in process.stdout if line.startswith(word))
     return [int(number) for number in line.split()[1:]]
@@ -106,7 +106,7 @@ def test_sums_and_position_agree_after_every_kill(tmp_path):
     assert not list((cube.path / "drafts").iterdir())
 
 
-def change(folder, rng: random.Random, at: int) -> None:
+def change(folder, rng, at):
     """Two files come, and some go or are written anew."""
     files = sorted(folder.iterdir())
     for file in rng.sample(files, min(len(files), rng.randrange(3))):

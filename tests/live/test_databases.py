@@ -26,7 +26,7 @@ N = 3000
 ENGINES = ("postgres", "duckdb", "sqlite")
 
 
-def events() -> pa.Table:
+def events():
     rng = np.random.default_rng(0)
     start = datetime.date(2026, 1, 1)
     return pa.table(
@@ -41,7 +41,7 @@ def events() -> pa.Table:
     )
 
 
-def make(database: object, name: str, rows: pa.Table) -> None:
+def make(database, name, rows):
     """A table with rows, by the engine's own means."""
     if str(database).startswith("postgresql"):
         from adbc_driver_postgresql import dbapi
@@ -64,10 +64,10 @@ def make(database: object, name: str, rows: pa.Table) -> None:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> object:
+def database(request, tmp_path_factory):
     """An address or a path with the table ``events``, and another one."""
     if request.param == "postgres":
-        place: object = request.getfixturevalue("postgres")
+        place = request.getfixturevalue("postgres")
     else:
         place = tmp_path_factory.mktemp("databases") / f"shop.{request.param}"
     make(place, "events", events())
@@ -76,11 +76,11 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def server(postgres: str):
+def server(postgres):
     """Runs statements on a server of PostgreSQL."""
     from adbc_driver_postgresql import dbapi
 
-    def run(*statements: str) -> None:
+    def run(*statements):
         connect = dbapi.connect(postgres, autocommit=True)
         with connect as connection, connection.cursor() as cursor:
             for statement in statements:
@@ -345,7 +345,7 @@ def test_a_wrong_password_is_said_without_it(postgres):
 
 
 @pytest.fixture
-def shop(postgres: str) -> str:
+def shop(postgres):
     """The same server, with a table that the commands read."""
     from adbc_driver_postgresql import dbapi
 
@@ -356,7 +356,7 @@ def shop(postgres: str) -> str:
     return postgres
 
 
-def run(*words: str) -> str:
+def run(*words):
     done = CliRunner().invoke(main, [*map(str, words)])
     assert SECRET not in done.output, words[0]
     return done.output

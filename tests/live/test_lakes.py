@@ -39,7 +39,7 @@ FIRE = Path(__file__).with_name("follow_lakes.py")
 SPEC = ss.SketchSpec(2, 40, 1.0, columns=("x", "y"), cells=Cells.of(np.eye(2)))
 
 
-def rows(n: int, seed: int, first: int = 0) -> pa.Table:
+def rows(n, seed, first=0):
     draw = np.random.default_rng(seed)
     columns = {"x": draw.normal(size=n), "y": draw.normal(size=n)}
     return pa.table(
@@ -47,23 +47,23 @@ def rows(n: int, seed: int, first: int = 0) -> pa.Table:
     )
 
 
-def write(place, table: pa.Table, **options) -> None:
+def write(place, table, **options):
     from deltalake import write_deltalake
 
     write_deltalake(str(place), table, **options)
 
 
-def append(place, table: pa.Table) -> None:
+def append(place, table):
     write(place, table, mode="append")
 
 
-def delta(place, version: int | None = None):
+def delta(place, version=None):
     from deltalake import DeltaTable
 
     return DeltaTable(str(place), version=version)
 
 
-def read(place, version: int | None = None, columns: str = "x, y, day") -> pa.Table:
+def read(place, version=None, columns="x, y, day"):
     """All rows of a Delta table, as its own query engine reads them."""
     from deltalake import QueryBuilder
 
@@ -71,25 +71,25 @@ def read(place, version: int | None = None, columns: str = "x, y, day") -> pa.Ta
     return pa.table(query.execute(f"select {columns} from t").read_all())
 
 
-def assert_same(sketch: ss.Sketch, table: pa.Table) -> None:
+def assert_same(sketch, table):
     assert sketch.to_bytes() == ss.sketch(table, SPEC).to_bytes()
 
 
-def assert_holds(source, table: pa.Table) -> None:
+def assert_holds(source, table):
     assert_same(ss.sketch(source, SPEC), table)
 
 
-def changes_of(source, since) -> list:
+def changes_of(source, since):
     return list(open_changes(source).changes(since))
 
 
-def files_in(change) -> tuple[list, list]:
+def files_in(change):
     return tuple(
         [] if some is None else list(some.files) for some in (change.added, change.removed)
     )
 
 
-def rows_in(change) -> tuple[int, int]:
+def rows_in(change):
     return tuple(sum(file.n_rows_kept for file in files) for files in files_in(change))
 
 
@@ -211,27 +211,27 @@ def test_partition_columns_are_keys_and_features(tmp_path):
 # What the writers of other packages do is written into the log by hand.
 
 
-def log_of(place: Path, version: int) -> Path:
+def log_of(place, version):
     return place / "_delta_log" / f"{version:020d}.json"
 
 
-def read_log(place: Path, version: int, kind: str) -> dict:
+def read_log(place, version, kind):
     """The only action of a kind."""
     actions = map(json.loads, log_of(place, version).read_text().splitlines())
     (found,) = [action[kind] for action in actions if kind in action]
     return found
 
 
-def write_log(place: Path, version: int, *actions: dict) -> None:
+def write_log(place, version, *actions):
     log_of(place, version).write_text("\n".join(map(json.dumps, actions)))
 
 
-def needs(*features: str) -> dict:
+def needs(*features):
     named = {"readerFeatures": features, "writerFeatures": features}
     return {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **named}}
 
 
-def vector_of(gone: list[int]) -> bytes:
+def vector_of(gone):
     """Numbers of rows as the protocols of both lakes write them."""
     from pyroaring import BitMap
 
@@ -239,7 +239,7 @@ def vector_of(gone: list[int]) -> bytes:
     return head + BitMap(gone).serialize()
 
 
-def leave_out(place: Path, version: int, gone: list[int]) -> None:
+def leave_out(place, version, gone):
     """Commit a deletion vector for the only file of a table, in place of the one it has."""
     own = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
     z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -314,7 +314,7 @@ def test_a_table_that_needs_more_of_a_reader_is_refused(tmp_path):
         ss.sketch(tmp_path, SPEC)
 
 
-def bytes_read() -> int:
+def bytes_read():
     return int(Path("/proc/self/io").read_text().split()[1])
 
 
@@ -362,7 +362,7 @@ def test_following_stops_at_a_version(table, follow):
         assert_same(follow(table, until={"version": version}).merge(), read(table, version))
 
 
-def vacuum(place: Path) -> None:
+def vacuum(place):
     delta(place).vacuum(0, enforce_retention_duration=False, dry_run=False)
 
 
@@ -432,18 +432,18 @@ def test_a_new_column_is_followed(table, follow):
     assert_same(cube.merge(), read(table))
 
 
-def clean_log(place: Path) -> None:
+def clean_log(place):
     delta(place).create_checkpoint()
     for version in (0, 1):
         log_of(place, version).unlink()
 
 
-def make_anew(place: Path) -> None:
+def make_anew(place):
     shutil.rmtree(place)
     write(place, rows(10, 1))
 
 
-def lose_column(place: Path) -> None:
+def lose_column(place):
     write(place, rows(9, 9).drop(["y"]), mode="overwrite", schema_mode="overwrite")
 
 
@@ -479,7 +479,7 @@ def test_the_first_load_of_a_large_table_goes_on_where_it_was_cut_off(table, mon
     assert_same(sum_of([pieces[0], *rest]), read(table))
 
 
-def sum_of(changes) -> ss.Sketch:
+def sum_of(changes):
     total = ss.Sketcher(SPEC)
     for change in changes:
         if change.added is not None:
@@ -518,18 +518,18 @@ def iceberg(empty):
     return empty
 
 
-def partition_by(table, name: str) -> None:
+def partition_by(table, name):
     from pyiceberg.transforms import IdentityTransform
 
     with table.update_spec() as change:
         change.add_field(name, IdentityTransform(), f"by {name}")
 
 
-def place_of(table) -> str:
+def place_of(table):
     return table.location().removeprefix("file://")
 
 
-def assert_follows(cube, table) -> None:
+def assert_follows(cube, table):
     assert_same(cube.merge(), table.scan().to_arrow())
 
 
@@ -613,7 +613,7 @@ def test_values_of_partitions_and_places_of_iceberg_hold_any_sign(
             path = task.file.file_path.removeprefix("file://")
             pq.write_table(pq.ParquetFile(path).read().drop(["text"]), path)
 
-    def expected(rows: pa.Table) -> ss.SketchTable:
+    def expected(rows):
         return ss.sketch_by(rows, "text", spec=SPEC)
 
     cube = follow(table, by="text")
@@ -643,7 +643,7 @@ def test_rows_deleted_by_equality_are_refused(iceberg):
         ss.sketch(iceberg, SPEC)
 
 
-def commit_manifests(table, operation: str, make) -> None:
+def commit_manifests(table, operation, make):
     """A snapshot with further manifests, of which some need its number."""
     from pyiceberg.table.snapshots import Operation
     from pyiceberg.table.update.snapshot import _FastAppendFiles
@@ -659,7 +659,7 @@ def commit_manifests(table, operation: str, make) -> None:
         pass
 
 
-def write_deletes(table, positions: list[int], kind: str) -> None:
+def write_deletes(table, positions, kind):
     """Commit a file of deletions from the first file, which pyiceberg itself does not write."""
     from pyiceberg import manifest as m
 
@@ -689,7 +689,7 @@ def write_deletes(table, positions: list[int], kind: str) -> None:
         def _meta(self):
             return {**super()._meta, "content": "deletes"}
 
-    def make(commit) -> list:
+    def make(commit):
         own = {"snapshot_id": commit._snapshot_id, "data_file": deletes}
         spec, output = commit.spec(file.spec_id), commit.new_manifest_output()
         with Deletes(spec, commit.schema(), output, own["snapshot_id"], "deflate") as writer:
@@ -699,7 +699,7 @@ def write_deletes(table, positions: list[int], kind: str) -> None:
     commit_manifests(table, "OVERWRITE", make)
 
 
-def puffin(path: str, positions: list[int]) -> bytes:
+def puffin(path, positions):
     """A file of one deletion vector."""
     vector = vector_of(positions)
     blob = struct.pack(">I", len(vector)) + vector + bytes(4)
@@ -748,7 +748,7 @@ def test_a_snapshot_that_replaces_files_is_followed_without_reading(iceberg):
     assert rows_in(change) == (20, 0)
 
 
-def rewrite(table) -> None:
+def rewrite(table):
     run_path(str(FIRE))["rewrite"](table)
 
 
@@ -767,7 +767,7 @@ def test_a_snapshot_that_does_not_say_what_it_changes_is_compared(iceberg, follo
     assert_follows(cube, iceberg)
 
 
-def expire(table, snapshot: int) -> None:
+def expire(table, snapshot):
     table.maintenance.expire_snapshots().by_id(snapshot).commit()
 
 
@@ -812,7 +812,7 @@ def test_files_of_iceberg_that_are_gone_are_refused(iceberg, follow):
 def test_commands_take_tables_of_lakes(table, iceberg, tmp_path):
     (tmp_path / "plan.json").write_text(SPEC.to_json())
 
-    def invoke(*words: object) -> None:
+    def invoke(*words):
         result = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
         assert result.exit_code == 0, result.output
 
@@ -840,7 +840,7 @@ def test_without_the_package_the_extra_is_named(table, monkeypatch):
 # Commits and kills at random.
 
 
-def under_fire(*words: str) -> dict:
+def under_fire(*words):
     """In a process of its own: what it sets for catalogs is read when pyiceberg is imported."""
     done = subprocess.run(
         [sys.executable, "-W", "error", FIRE, *words], capture_output=True, text=True, check=False
@@ -878,7 +878,7 @@ def test_a_state_is_exact_after_ten_thousand_commits_and_fifty_kills(kind):
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "lakes.md"
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
+    names = {}
 
     for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         exec(code, names)

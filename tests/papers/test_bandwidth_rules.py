@@ -24,7 +24,7 @@ each_rule = pytest.mark.parametrize("rule", [entropy_rule, regression_rule])
 
 
 @pytest.fixture(scope="module")
-def clouds() -> np.ndarray:
+def clouds():
     """Three clusters in the plane, of standard deviation 0.05, a little off the origin."""
     rng = np.random.default_rng(0)
     return CENTRES[rng.integers(0, 3, 5000)] + 0.05 * rng.normal(size=(5000, 2)) + [0.3, 7.0]

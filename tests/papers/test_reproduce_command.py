@@ -28,7 +28,7 @@ def run(paper, tmp_path, capsys):
     return run
 
 
-def n_runs(path: Path) -> int:
+def n_runs(path):
     return pq.read_table(path).num_rows if path.exists() else 0
 
 
@@ -68,7 +68,7 @@ def test_full_and_quick_runs_are_kept_apart(run, tmp_path):
     assert n_runs(tmp_path / "out" / "fig0-full.parquet") == 1 + 2 * 3
 
 
-def real_figure(paper: Path, name: str) -> None:
+def real_figure(paper, name):
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
     text = text.replace('name = "separated"', 'name = "m"\nkind = "real"')
     text = text.replace("{ n_samples = 100000 }", f'{{ name = "{name}" }}')

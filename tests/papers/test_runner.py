@@ -112,7 +112,7 @@ def test_it_goes_on_after_an_interruption(tiny, stem, monkeypatch):
         reproduce(tiny, grid, stem)
     assert n_missing(tiny, stem) == 12 - 5
 
-    counts: list[tuple[int, int]] = []
+    counts = []
     monkeypatch.setattr(runner, "measure", really)
     facts = reproduce(tiny, grid, stem, progress=lambda *count: counts.append(count))
 

@@ -11,13 +11,12 @@ from sklearn.linear_model import Lasso
 
 import sketchshift as ss
 from sketchshift.cli import main
-from sketchshift.decoders import Box, Mixture, Problem
+from sketchshift.decoders import Box, Problem
 from sketchshift.errors import SpecError
 from sketchshift.metrics import lloyd, match_centroids, rse
 from sketchshift_papers.datasets import make_data
 from sketchshift_papers.decoders.sliding_frank_wolfe import (
     Blasso,
-    Slide,
     SlidingFrankWolfe,
     _Search,
 )
@@ -28,18 +27,18 @@ SHARES = np.array([0.5, 0.3, 0.2])
 SQUARE = Box([-1, -1], [1, 1])
 
 
-def sketch_of_points(m: int = 300, bandwidth: float = 0.2, **options) -> ss.Sketch:
+def sketch_of_points(m=300, bandwidth=0.2, **options):
     X = np.repeat(POINTS, (1000 * SHARES).astype(int), axis=0)
     return ss.sketch(X, ss.SketchSpec(2, m, bandwidth, **options))
 
 
-def sketch_of_clouds(m: int = 200, bandwidth: float = 0.2, seed: int = 0) -> ss.Sketch:
+def sketch_of_clouds(m=200, bandwidth=0.2, seed=0):
     rng = np.random.default_rng(seed)
     X = POINTS[rng.choice(3, 5000, p=SHARES)] + 0.1 * rng.normal(size=(5000, 2))
     return ss.sketch(X, ss.SketchSpec(2, m, bandwidth, seed=seed))
 
 
-def solve(sketch: ss.Sketch, share: float, **options) -> tuple[Blasso, Mixture, list[Slide]]:
+def solve(sketch, share, **options):
     """The solution for one penalty, a share of the largest."""
     decoder = SlidingFrankWolfe(penalty=share, n_initializations=200, n_iterations=60, **options)
     problem = Problem.of(sketch, 3, SQUARE, 0, "test")
@@ -48,7 +47,7 @@ def solve(sketch: ss.Sketch, share: float, **options) -> tuple[Blasso, Mixture, 
     return Blasso(problem, search.trace[-1].penalty), mixture, search.trace
 
 
-def waves(turns: np.ndarray, places: np.ndarray) -> np.ndarray:
+def waves(turns, places):
     """Sketches of Diracs, one a row, in float64: the definition."""
     phases = 2 * np.pi * places @ turns.astype(np.float64)
     return np.exp(1j * phases) / np.sqrt(turns.shape[1])

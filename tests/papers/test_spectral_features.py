@@ -29,7 +29,7 @@ def images():
     return pixels
 
 
-def ring(n: int, offset: int = 0) -> list[tuple[int, int]]:
+def ring(n, offset=0):
     return [(offset + i, offset + (i + 1) % n) for i in range(n)]
 
 
@@ -81,7 +81,7 @@ def test_images_must_be_grey_levels(images):
         sift_descriptors(images.astype(float))
 
 
-def purity(images: np.ndarray, y: np.ndarray) -> float:
+def purity(images, y):
     """Share of the images whose digit is the most frequent one of their cluster."""
     X = spectral_features(images)
     labels = KMeans(10, n_init=5, random_state=0).fit_predict(X)

@@ -8,9 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,13 +21,13 @@ sys.stdin.read()
 """librdkafka has a broker of its own for tests, which other processes can reach."""
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return listening.getsockname()[1]
 
 
-def wait_for(port: int, process: subprocess.Popen) -> None:
+def wait_for(port, process):
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         assert process.poll() is None, "the server ended at once"
@@ -41,7 +38,7 @@ def wait_for(port: int, process: subprocess.Popen) -> None:
     raise AssertionError(f"no server at port {port}")
 
 
-def need(package: str, program: str | None = None) -> None:
+def need(package, program=None):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"no package {package} here: pip install 'sketchshift[streams]'")
     if program is not None and shutil.which(program) is None:
@@ -54,20 +51,20 @@ class Broker:
     kind = ""
     is_counted_by_partition = False
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port):
         self.port = port
 
-    def address(self, stream: str = "s", **options: Any) -> str:
+    def address(self, stream="s", **options):
         said = "&".join(f"{name}={value}" for name, value in options.items())
         return f"{self.kind}://127.0.0.1:{self.port}/{stream}" + (f"?{said}" if said else "")
 
-    def send(self, bodies: Sequence[bytes], stream: str = "s") -> None:
+    def send(self, bodies, stream="s"):
         raise NotImplementedError
 
-    def drop_oldest(self, n: int, stream: str = "s") -> None:
+    def drop_oldest(self, n, stream="s"):
         raise NotImplementedError
 
-    def begin_anew(self, stream: str = "s") -> None:
+    def begin_anew(self, stream="s"):
         raise NotImplementedError
 
 
@@ -114,14 +111,14 @@ class Kafka(Broker):
         assert producer.flush(PATIENCE) == 0
 
 
-def start_redis(folder: Path) -> tuple[list[str], int]:
+def start_redis(folder):
     port = free_port()
     words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
     return [*words, "--save", ""], port
 
 
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory) -> Iterator[Redis]:
+def redis_server(tmp_path_factory):
     need("redis", "redis-server")
     words, port = start_redis(tmp_path_factory.mktemp("redis"))
     with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
@@ -131,7 +128,7 @@ def redis_server(tmp_path_factory) -> Iterator[Redis]:
 
 
 @pytest.fixture(scope="session")
-def kafka_server() -> Iterator[Kafka]:
+def kafka_server():
     need("confluent_kafka")
     words = [sys.executable, "-c", KAFKA]
     with subprocess.Popen(words, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as process:
@@ -140,12 +137,12 @@ def kafka_server() -> Iterator[Kafka]:
 
 
 @pytest.fixture(params=["redis", "kafka"])
-def broker(request) -> Broker:
+def broker(request):
     """Each kind of broker in turn."""
     return request.getfixturevalue(f"{request.param}_server")
 
 
 @pytest.fixture
-def stream(request) -> str:
+def stream(request):
     """A name of a stream that no other test has."""
     return "s" + str(abs(hash(request.node.nodeid)) % 10**12)

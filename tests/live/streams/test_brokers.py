@@ -19,22 +19,22 @@ pytestmark = pytest.mark.brokers
 SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=1.0, columns=("x", "y"))
 
 
-def make_rows(n: int, seed: int = 0) -> np.ndarray:
+def make_rows(n, seed=0):
     return np.random.default_rng(seed).normal(size=(n, 2))
 
 
-def as_json(X: np.ndarray) -> list[bytes]:
+def as_json(X):
     return [json.dumps({"x": x, "y": y}).encode() for x, y in X.tolist()]
 
 
-def as_arrow(X: np.ndarray) -> bytes:
+def as_arrow(X):
     table, sink = pa.table({"x": X[:, 0], "y": X[:, 1]}), io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=50)
     return sink.getvalue()
 
 
-def follow(address: str, since: dict | None = None) -> tuple[ss.Sketch, dict | None, int]:
+def follow(address, since=None):
     """The sketch of all that came, the position after it, and the number of changes."""
     sketcher, n_changes = ss.Sketcher(SPEC), 0
     for change in open_stream(address).changes(since):
@@ -235,7 +235,7 @@ def test_a_redis_that_speaks_no_tls_is_told_soon(redis_server, stream, monkeypat
 
     with redis_server.client() as client:
 
-        def count() -> int:
+        def count():
             return client.info("stats")["total_connections_received"]
 
         before = count()

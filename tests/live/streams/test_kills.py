@@ -43,11 +43,11 @@ for line in sys.stdin:
 @contextmanager
 def producing(broker, stream):
     """Somebody who writes messages all the time, and the list of all rows written."""
-    rows: list[np.ndarray] = []
-    countries: list[str] = []
+    rows = []
+    countries = []
     is_over = Event()
 
-    def produce() -> None:
+    def produce():
         while not is_over.is_set() or len(rows) < 30:
             X = np.random.default_rng(len(rows)).normal(size=(40, 2))
             names = ["FR" if x > 0 else "DE" for x in X[:, 0]]
@@ -67,11 +67,11 @@ def producing(broker, stream):
         writer.join(PATIENCE)
 
 
-def version_of(state) -> int:
+def version_of(state):
     return ss.live.Cube.open(state).version if is_cube(state) else 0
 
 
-def wait_for_work(state, before: int) -> None:
+def wait_for_work(state, before):
     end = time.monotonic() + PATIENCE
     while version_of(state) == before:
         assert time.monotonic() < end, "nothing is committed"
