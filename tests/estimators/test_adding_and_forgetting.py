@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import sketchshift as ss
+from sketchshift.errors import RemovalError, SpecError
 
 ESTIMATORS = {
     "kmeans": ss.CompressiveKMeans(3, random_state=0),
@@ -22,7 +23,7 @@ def estimator(request, blobs):
     return clone(ESTIMATORS[request.param]).set_params(spec=spec)
 
 
-def found(estimator) -> bytes:
+def found(estimator):
     """The bytes of the result."""
     is_kmeans = isinstance(estimator, ss.CompressiveKMeans)
     return (estimator.cluster_centers_ if is_kmeans else estimator.covariances_).tobytes()
@@ -100,7 +101,7 @@ def test_more_than_is_in_cannot_be_forgotten_and_nothing_changes(estimator, blob
     estimator.partial_fit(blobs[:50])
     before = estimator.sketch_
 
-    with pytest.raises(ss.errors.RemovalError, match="cannot remove more than was added"):
+    with pytest.raises(RemovalError, match="cannot remove more than was added"):
         estimator.forget(blobs)
 
     assert estimator.sketch_ == before
@@ -112,7 +113,5 @@ def test_nothing_can_be_forgotten_before_anything_is_known(estimator, blobs):
 
 
 def test_only_sketches_are_fitted_as_sketches(estimator, blobs):
-    with pytest.raises(
-        ss.errors.SpecError, match=r"'sketch' parameter of .*fit_sketch must be a Sketch"
-    ):
+    with pytest.raises(SpecError, match=r"'sketch' parameter of .*fit_sketch must be a Sketch"):
         estimator.fit_sketch(blobs)
