@@ -89,35 +89,20 @@ def server(postgres):
     return run
 
 
-def test_a_query_gives_the_bytes_of_the_same_rows_in_memory(database):
-    spec = ss.plan(events(), n_clusters=3, columns=["x", "y"])
+def test_plans_sketches_and_slices_of_a_query_are_those_of_the_rows_in_memory(database):
+    columns = {"n_clusters": 3, "columns": ["x", "y"]}
+    spec = ss.plan(events(), **columns)
+    assert ss.plan(database, query="events", **columns) == spec
+    assert ss.profiling.survey(database, query="events", columns=["x", "y"]).choice == ("x", "y")
 
     for query in ("events", "SELECT y, x FROM events -- all;"):
         assert ss.sketch(database, spec, query=query) == ss.sketch(events(), spec)
-    assert ss.sketch(str(database), spec, query="events", sample_weight="w") == ss.sketch(
-        events(), spec, sample_weight="w"
-    )
-
-
-def test_a_plan_of_few_rows_is_that_of_the_rows_in_memory(database):
-    given = {"n_clusters": 3, "columns": ["x", "y"]}
-
-    assert ss.plan(database, query="events", **given) == ss.plan(events(), **given)
-
-
-def test_keys_and_conditions_are_as_elsewhere(database):
-    given = {"n_clusters": 3, "columns": ["x", "y"], "where": "w >= 2"}
-
-    table = ss.sketch_by(database, ["month(day)", "shop"], query="SELECT * FROM events", **given)
-
-    assert table == ss.sketch_by(events(), ["month(day)", "shop"], table.spec, where="w >= 2")
+    weighted = ss.sketch(str(database), spec, query="events", sample_weight="w")
+    assert weighted == ss.sketch(events(), spec, sample_weight="w")
+    by, where = ["month(day)", "shop"], "w >= 2"
+    table = ss.sketch_by(database, by, query="SELECT * FROM events", where=where, **columns)
+    assert table == ss.sketch_by(events(), by, table.spec, where=where)
     assert table.counts.sum() == (events()["w"].to_numpy() >= 2).sum()
-
-
-def test_a_survey_looks_at_a_table_of_a_database(database):
-    found = ss.profiling.survey(database, query="events", columns=["x", "y"])
-
-    assert found.choice == ("x", "y")
 
 
 def test_a_large_table_is_sampled_the_same_way_every_time(database, monkeypatch):
@@ -241,11 +226,7 @@ def test_a_connection_of_duckdb_is_asked_too():
     assert connection.sql("SELECT 1").fetchall() == [(1,)]
 
 
-def test_the_only_table_needs_no_name_and_of_several_one_is_chosen(tmp_path, database):
-    path = tmp_path / "one.db"
-    make(path, "points", pa.table({"x": [1.0, 2.0, 3.0]}))
-
-    assert ss.sketch(path, n_clusters=1).count == 3
+def test_of_several_tables_one_is_chosen(database):
     with pytest.raises(DataError, match=r"tables: .*'events'.*Choose one with query="):
         ss.sketch(database, n_clusters=1)
     assert ss.sketch(database, n_clusters=1, query='"Other Table"').count == 2
@@ -298,7 +279,7 @@ def test_quoted_names_of_tables_are_names(postgres, server):
         assert ss.sketch(postgres, ss.SketchSpec(1, 10, 1.0), query=name).count == 1
 
 
-def test_the_only_table_of_a_file_may_have_any_name(tmp_path):
+def test_the_only_table_of_a_file_needs_no_name_whatever_it_is_called(tmp_path):
     for connect, end in ((duckdb.connect, "duckdb"), (sqlite3.connect, "sqlite")):
         path = tmp_path / f"shop.{end}"
         with connect(str(path)) as connection:
@@ -310,30 +291,40 @@ def test_the_only_table_of_a_file_may_have_any_name(tmp_path):
 # Credentials.
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://anna:5ecret@localhost:1/db",
-        "postgresql://anna:5e/5ecret@localhost:1/db",
-        "postgresql://anna:5e@5ecret@localhost:1/db",
-        "postgresql://localhost:1/db?password=5ecret",
-        "postgresql://anna:5%65cret5ecret@localhost:1/db",
-        "postgresql://anna:5ecret@localhost:1/db?5ecret=1",
-        "postgresql://anna:5e?5ecret@localhost:1/db",
-        "postgresql://anna:5e/x?5ecret=5ecret@localhost:1/db",
-    ],
-)
+ADDRESSES = [
+    "postgresql://anna:5ecret@localhost:1/db",
+    "postgresql://anna:5e/5ecret@localhost:1/db",
+    "postgresql://anna:5e@5ecret@localhost:1/db",
+    "postgresql://localhost:1/db?password=5ecret",
+    "postgresql://anna:5%65cret5ecret@localhost:1/db",
+    "postgresql://anna:5ecret@localhost:1/db?5ecret=1",
+    "postgresql://anna:5e?5ecret@localhost:1/db",
+    "postgresql://anna:5e/x?5ecret=5ecret@localhost:1/db",
+    "postgresql://localhost:1/db?user=anna&password=a+b%zz5ecret",
+    "postgresql://localhost:1/db?user=anna&password=a&5ecret",
+    "postgresql://localhost:1/db?user=anna&password=a&5ecret=b",
+    "host=localhost port=1 user=anna password=5ecret dbname=db",
+    "host=localhost password = '5ec ret 5ecret'",
+    "postgres:/anna:5ecret@localhost/db",
+    "postgresql+psycopg2://anna:5ecret@localhost:1/db",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_no_error_and_no_name_has_a_password(address):
     pytest.importorskip("adbc_driver_postgresql")
+    shown = []
+    if address.startswith("postgresql://"):
+        shown = [without_credentials(address), repr(Query(address, "t")), str(Query(address))]
+    if address.startswith("postgresql://anna"):
+        shown.append(without_password(address).removesuffix("?5ecret=1"))
 
-    with pytest.raises(DataError) as caught:
-        ss.sketch(address, n_clusters=2, query="t")
-
-    shown = (str(caught.value), repr(Query(address, "t")), str(Query(address)))
-    assert not any(SECRET in text for text in shown)
-    assert caught.value.__cause__ is None
-    assert SECRET not in without_credentials(address)
-    assert SECRET not in without_password(address).removesuffix("?5ecret=1")
+    for query in ("t", None):
+        with pytest.raises(DataError) as caught:
+            ss.sketch(address, n_clusters=2, query=query)
+        assert caught.value.__cause__ is None
+        shown.append(str(caught.value))
+    assert not [text for text in shown if SECRET in text]
 
 
 def test_a_wrong_password_is_said_without_it(postgres):
@@ -346,13 +337,8 @@ def test_a_wrong_password_is_said_without_it(postgres):
 
 @pytest.fixture
 def shop(postgres):
-    """The same server, with a table that the commands read."""
-    from adbc_driver_postgresql import dbapi
-
-    with dbapi.connect(postgres) as connection:
-        with connection.cursor() as cursor:
-            cursor.adbc_ingest("shop", events(), mode="replace")
-        connection.commit()
+    """A server with a table that the commands read."""
+    make(postgres, "shop", events())
     return postgres
 
 
@@ -403,27 +389,6 @@ def test_nothing_is_left_open(postgres, server):
     gc.collect()
 
     server("SET lock_timeout = '5s'", "DROP TABLE dropped")
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://localhost:1/db?user=anna&password=a+b%zz5ecret",
-        "postgresql://localhost:1/db?user=anna&password=a&5ecret",
-        "postgresql://localhost:1/db?user=anna&password=a&5ecret=b",
-        "host=localhost port=1 user=anna password=5ecret dbname=db",
-        "host=localhost password = '5ec ret 5ecret'",
-        "postgres:/anna:5ecret@localhost/db",
-        "postgresql+psycopg2://anna:5ecret@localhost:1/db",
-    ],
-)
-def test_no_form_of_an_address_tells_its_password(address):
-    pytest.importorskip("adbc_driver_postgresql")
-
-    for query in ("t", None):
-        with pytest.raises(DataError) as caught:
-            ss.sketch(address, n_clusters=2, query=query)
-        assert SECRET not in str(caught.value)
 
 
 def test_a_password_that_is_a_usual_word_leaves_the_message_readable():
