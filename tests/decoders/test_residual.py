@@ -10,7 +10,7 @@ from sketchshift.decoders.decoder import DECODERS
 from sketchshift.decoders.mixture import Mixture
 
 
-def recompute(sketch: ss.Sketch, decoding: ss.Decoding) -> float:
+def recompute(sketch, decoding):
     """Norm of z minus the mixture's waves, over that of z."""
     spec, S = sketch.spec, decoding.covariances
     places = (decoding.centroids - spec.center_vector) / spec.scale_vector

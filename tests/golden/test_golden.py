@@ -14,7 +14,9 @@ import pytest
 HERE = Path(__file__).parent
 CLOSE = 1e-9
 """Relative: room for another version of a library that rounds otherwise, and for nothing else."""
-OF_FLOATS = ["decodings", "paper", "planned", "commands", "errors"]
+THOROUGH = [
+    pytest.param(name, marks=pytest.mark.thorough) for name in ("decodings", "paper", "planned")
+]
 FEWEST = {"totals": 40, "decodings": 100, "paper": 60, "planned": 40, "commands": 20, "errors": 10}
 
 
@@ -56,7 +58,7 @@ def test_totals_are_those_of_the_golden_file(kernel, tmp_path):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="floats are pinned for x86_64")
-@pytest.mark.parametrize("name", OF_FLOATS)
+@pytest.mark.parametrize("name", ["commands", "errors", *THOROUGH])
 def test_values_are_those_of_the_golden_file(name, tmp_path):
     assert differences(made(name, tmp_path), golden(name)) == {}
 

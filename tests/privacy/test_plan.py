@@ -87,15 +87,19 @@ def test_a_plan_that_cannot_be_made_costs_nothing(X, tmp_path):
     assert account.spent == 0.0
 
 
-def test_a_plan_on_too_few_rows_is_charged_before_it_says_so_and_is_that_of_the_ball(X, tmp_path):
+def test_a_plan_is_charged_before_it_says_how_many_rows_there_are(X, tmp_path):
     """A warning may be an exception: what it tells is then paid for, too."""
     account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
 
     with pytest.raises(PrivacyWarning, match="too few to plan on"):
         ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.6, 1e-8, account=account)
     assert account.spent == pytest.approx(0.6, abs=1e-3)
+
+
+def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):
     with pytest.warns(PrivacyWarning, match="the plan is made from center"):
-        spec = ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.6, 1e-8)
+        spec = ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.1, 1e-8)
+
     assert spec.center == (0.0, 0.0, 0.0)
 
 
