@@ -20,10 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import sketchshift as ss
-from sketchshift.cli import main
 from sketchshift.data import open_source
 from sketchshift.errors import DataError
 from sketchshift.features import Cells
@@ -807,12 +805,8 @@ def test_files_of_iceberg_that_are_gone_are_refused(iceberg, follow):
 # Commands.
 
 
-def test_commands_take_tables_of_lakes(table, iceberg, tmp_path):
+def test_commands_take_tables_of_lakes(table, iceberg, tmp_path, run):
     (tmp_path / "plan.json").write_text(SPEC.to_json())
-
-    def invoke(*words):
-        result = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
 
     for source, expected in (
         (f"{table}@v1", read(table, 1)),
@@ -820,12 +814,12 @@ def test_commands_take_tables_of_lakes(table, iceberg, tmp_path):
     ):
         state, out = (tmp_path / f"{len(expected)}{name}" for name in ("", ".sketch"))
         given = ("--plan", tmp_path / "plan.json")
-        invoke("sketch", source, *given, "-o", out)
+        run("sketch", source, *given, "-o", out)
         assert_same(ss.load(out), expected)
-        invoke("follow", source, state, *given, "--by", "day")
+        run("follow", source, state, *given, "--by", "day")
         assert_same(ss.live.Cube.open(state).merge(), expected)
-    invoke("plan", table, "-k", 3, "--columns", "x,y", "-o", tmp_path / "own.json")
-    invoke("cluster", f"{table}@v2", "-k", 3, "--columns", "x,y")
+    run("plan", table, "-k", 3, "--columns", "x,y", "-o", tmp_path / "own.json")
+    run("cluster", f"{table}@v2", "-k", 3, "--columns", "x,y")
 
 
 def test_without_the_package_the_extra_is_named(table, monkeypatch):

@@ -8,11 +8,9 @@ import json
 import os
 import pickle
 import shutil
-import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -56,29 +54,6 @@ def server_command(scheme, port):
     if not own.exists():
         pytest.skip(f"{own.name} is not here: `make test-stores`")
     return [str(own), *words, str(port)]
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-@contextmanager
-def started(command, port):
-    """A server in a process of its own, once it answers."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **quiet) as process:
-        try:
-            for _ in range(600):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                assert process.poll() is None, "the server has ended"
-                time.sleep(0.1)
-            yield
-        finally:
-            process.terminate()
 
 
 def filesystem_of(scheme, host):
@@ -138,9 +113,8 @@ OF_STORES = [pytest.param(scheme, marks=pytest.mark.stores) for scheme in ("s3",
 
 
 @pytest.fixture(scope="module", params=OF_STORES)
-def servers(request):
-    port = free_port()
-    with started(server_command(request.param, port), port):
+def servers(request, start_server):
+    with start_server(server_command, request.param) as port:
         command = [sys.executable, str(Path(__file__).with_name("faulty_proxy.py"))]
         with subprocess.Popen(
             [*command, f"127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True
@@ -487,12 +461,7 @@ def test_a_large_write_that_fails_on_its_way_leaves_the_old_object(store):
     assert n_refused > 0
 
 
-def test_commands_take_addresses(store, files, tmp_path):
-    def run(*words):
-        done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        return done.output
-
+def test_commands_take_addresses(store, files, tmp_path, run):
     address = store.put("x.parquet", (files / "x.parquet").read_bytes())
     run("plan", address, "-k", 3, "-o", store("plan.json"))
     for name in ("1", "2"):
@@ -508,16 +477,14 @@ def test_commands_take_addresses(store, files, tmp_path):
     assert labels.num_rows == 30_000
 
 
-def test_an_output_that_cannot_be_written_is_refused_before_the_pass(store, files):
+def test_an_output_that_cannot_be_written_is_refused_before_the_pass(store, files, run):
     address = store.put("x.csv", (files / "x.csv").read_bytes())
     for output, words in (
         (f"{store.scheme}://no-such-bucket-here/x.sketch", "there is no bucket"),
         (f"{store.scheme}://{store.bucket}", "it is a folder"),
         ("https://example.org/x.sketch", "the web is only read"),
     ):
-        done = CliRunner().invoke(main, ["sketch", address, "-k", "3", "-o", output])
-        assert done.exit_code == 1
-        assert words in done.output
+        assert words in run("sketch", address, "-k", 3, "-o", output, status=1)
 
 
 # Google's store.
@@ -555,14 +522,12 @@ def test_google_says_in_one_sentence_what_fails(store, files):
 
 
 @only_gs
-def test_a_bucket_that_only_shows_its_objects_is_read_and_written(store, files):
+def test_a_bucket_that_only_shows_its_objects_is_read_and_written(store, files, run):
     """Roles for objects do not include those to look at the bucket."""
     store.put("day=1/x.npy", (files / "x.npy").read_bytes())
     store.order(deny=f"/{store.bucket}")
-    words = ["sketch", store("day=*/*.npy"), "-k", "3", "-o", store("x.sketch")]
-    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    run("sketch", store("day=*/*.npy"), "-k", 3, "-o", store("x.sketch"))
 
-    assert done.exit_code == 0, done.output
     assert ss.load(store("x.sketch")).count == 30_000
 
 
@@ -865,19 +830,19 @@ def test_a_password_that_would_be_taken_for_a_port_is_refused(scheme, sign):
 
 
 @pytest.fixture
-def ftp(tmp_path):
+def ftp(tmp_path, start_server):
     """A folder, and its address at a server that asks for a password with a sign to be written."""
     pytest.importorskip("fsspec")
     if find_spec("pyftpdlib") is None:
         pytest.skip("pyftpdlib is not here: pip install pyftpdlib")
     (folder := tmp_path / "ftp").mkdir()
-    port, words = free_port(), ["-u", "me", "-P", "p/w@9!", "-d", str(folder), "-w"]
-    server = [sys.executable, "-m", "pyftpdlib", "-i", "127.0.0.1", "-p", str(port), *words]
-    with started(server, port):
+    command = [sys.executable, "-m", "pyftpdlib", "-i", "127.0.0.1", "-u", "me", "-P", "p/w@9!"]
+    command += ["-d", str(folder), "-w", "-p"]
+    with start_server(lambda port: [*command, str(port)]) as port:
         yield folder, f"ftp://me:p%2Fw%409!@127.0.0.1:{port}"
 
 
-def test_servers_of_fsspec_are_read_and_written_and_show_no_password(files, ftp):
+def test_servers_of_fsspec_are_read_and_written_and_show_no_password(files, ftp, run):
     folder, address = ftp
     shutil.copytree(files, folder / "day=1")
     for name in NAMES:
@@ -890,17 +855,9 @@ def test_servers_of_fsspec_are_read_and_written_and_show_no_password(files, ftp)
 
     whole.save(f"{address}/day=1/x.sketch")
     assert ss.load(f"{address}/day=1/x.sketch") == ss.load(folder / "day=1" / "x.sketch") == whole
-    words = ["sketch", f"{address}/day=1/x.npy", "-k", "3", "-o", f"{address}/y.sketch"]
-    commands = (
-        words,
-        [*words, "--json"],
-        ["inspect", words[-1]],
-        ["cluster", words[-1], "-k", "3"],
-    )
-    for command in commands:
-        done = CliRunner().invoke(main, command, catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        texts.append(done.output)
+    words = ["sketch", f"{address}/day=1/x.npy", "-k", 3, "-o", f"{address}/y.sketch"]
+    texts += [run(*words), run(*words, "--json")]
+    texts += [run("inspect", words[-1]), run("cluster", words[-1], "-k", 3)]
     texts.append((folder / "y.sketch").read_bytes().decode("latin-1"))
     wrong = address.replace("p%2Fw%409!", "p%2Fw%408!")
     with pytest.raises(DataError, match="530") as error:
@@ -911,25 +868,19 @@ def test_servers_of_fsspec_are_read_and_written_and_show_no_password(files, ftp)
     assert not [(secret, text) for text in texts for secret in secrets if secret in text]
 
 
-def test_azure_is_read_and_written(files, tmp_path, monkeypatch):
+def test_azure_is_read_and_written(files, tmp_path, monkeypatch, start_server):
     """Against Azurite, with the account and the key that every Azurite has."""
     azurite = os.environ.get("SKETCHSHIFT_AZURITE") or shutil.which("azurite-blob")
     if azurite is None:
         pytest.skip("Azurite is not here: npm install azurite; SKETCHSHIFT_AZURITE names it")
-    account, port = "devstoreaccount1", free_port()
     key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-    words = [
-        "--silent",
-        "--blobPort",
-        str(port),
-        "--location",
-        str(tmp_path),
-        "--skipApiVersionCheck",
-    ]
-    endpoint = f"http://127.0.0.1:{port}"
-    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", account)
+    words = [azurite, "--silent", "--location", str(tmp_path), "--skipApiVersionCheck"]
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "devstoreaccount1")
     monkeypatch.setenv("AZURE_STORAGE_KEY", key)
-    with started([azurite, *words], port), ss.live.storage(endpoint=endpoint):
+    with (
+        start_server(lambda port: [*words, "--blobPort", str(port)]) as port,
+        ss.live.storage(endpoint=f"http://127.0.0.1:{port}"),
+    ):
         parse_path("az://data/x")._store.filesystem.create_dir("data")
         for name in NAMES:
             parse_path(f"az://data/day=1/{name}").write((files / name).read_bytes())

@@ -101,7 +101,7 @@ def test_figures_or_all_must_be_named(words, capsys):
     assert "name figures or --all" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_an_interrupted_process_goes_on_when_started_again(paper, tmp_path, jobs):
     """SIGINT once some runs are on disk; then the same command, which repeats none of them."""
     text = (paper / "fig0.toml").read_text(encoding="utf-8")

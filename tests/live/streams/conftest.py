@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -19,23 +17,6 @@ print(next(iter(broker.list_topics(timeout=30).brokers.values())).port, flush=Tr
 sys.stdin.read()
 """
 """librdkafka has a broker of its own for tests, which other processes can reach."""
-
-
-def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
-def wait_for(port, process):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        assert process.poll() is None, "the server ended at once"
-        with socket.socket() as trying:
-            if trying.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise AssertionError(f"no server at port {port}")
 
 
 def need(package, program=None):
@@ -57,15 +38,6 @@ class Broker:
     def address(self, stream="s", **options):
         said = "&".join(f"{name}={value}" for name, value in options.items())
         return f"{self.kind}://127.0.0.1:{self.port}/{stream}" + (f"?{said}" if said else "")
-
-    def send(self, bodies, stream="s"):
-        raise NotImplementedError
-
-    def drop_oldest(self, n, stream="s"):
-        raise NotImplementedError
-
-    def begin_anew(self, stream="s"):
-        raise NotImplementedError
 
 
 class Redis(Broker):
@@ -111,20 +83,13 @@ class Kafka(Broker):
         assert producer.flush(PATIENCE) == 0
 
 
-def start_redis(folder):
-    port = free_port()
-    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
-    return [*words, "--save", ""], port
-
-
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory):
+def redis_server(tmp_path_factory, start_server):
     need("redis", "redis-server")
-    words, port = start_redis(tmp_path_factory.mktemp("redis"))
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
-        wait_for(port, process)
+    words = ["redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"]
+    words += [str(tmp_path_factory.mktemp("redis")), "--port"]
+    with start_server(lambda port: [*words, str(port)]) as port:
         yield Redis(port)
-        process.kill()
 
 
 @pytest.fixture(scope="session")
