@@ -22,11 +22,6 @@ SECONDS = re.compile(r"\d+\.\d+ s(, [\d,]+ rows/s)?")
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e-?\d+)?")
 
 
-@pytest.fixture
-def run_page():
-    return runpy.run_path(str(ROOT / "docs" / "pages.py"))["run_page"]
-
-
 def words(line):
     """The words of a line, without the seconds that differ from run to run."""
     return SECONDS.sub("", line).split()
@@ -49,13 +44,13 @@ def is_near(shown, printed):
     return math.isclose(a, b, rel_tol=0.01, abs_tol=2 * 10**-decimals if decimals else 0.0)
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", pytest.param("docs/tutorial.md", marks=pytest.mark.thorough)]
-)
-def test_a_page_shows_what_its_code_prints(name, run_page, tmp_path):
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
+def test_a_page_shows_what_its_code_prints(name, tmp_path):
     text = (ROOT / name).read_text(encoding="utf-8")
+    pages = runpy.run_path(str(ROOT / "docs" / "pages.py"))
 
-    fresh = run_page(text, tmp_path)
+    fresh = pages["run_page"](text, tmp_path)
 
     for shown, printed in zip_longest(text.splitlines(), fresh.splitlines(), fillvalue=""):
         pairs = zip_longest(words(shown), words(printed), fillvalue="")

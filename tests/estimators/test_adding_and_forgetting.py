@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import sketchshift as ss
 from sketchshift.errors import RemovalError, SpecError
@@ -105,11 +104,6 @@ def test_more_than_is_in_cannot_be_forgotten_and_nothing_changes(estimator, blob
         estimator.forget(blobs)
 
     assert estimator.sketch_ == before
-
-
-def test_nothing_can_be_forgotten_before_anything_is_known(estimator, blobs):
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        estimator.forget(blobs)
 
 
 def test_only_sketches_are_fitted_as_sketches(estimator, blobs):

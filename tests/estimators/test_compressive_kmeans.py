@@ -152,10 +152,12 @@ OF_MIXTURES = ["weights_", "means_", "covariances_", "converged_"]
     ("estimator", "names"),
     [(ss.CompressiveKMeans(), NAMES), (ss.CompressiveGaussianMixture(), OF_MIXTURES)],
 )
-def test_nothing_is_there_before_a_fit(estimator, names):
+def test_nothing_is_there_and_nothing_can_be_forgotten_before_a_fit(estimator, names):
     for name in names:
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(estimator, name)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        estimator.forget(np.zeros((5, 2)))
 
 
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])

@@ -106,15 +106,6 @@ def test_the_name_of_a_column_of_weights_in_memory_is_refused_with_the_remedy(fr
         clone(KM).fit(frame, sample_weight="weight")
 
 
-def test_a_plan_is_the_same_for_whole_weights_and_repeated_rows(blobs):
-    weights = np.arange(len(blobs)) % 3
-    by_weight = clone(KM).partial_fit(blobs, sample_weight=weights).sketch_
-    by_hand = clone(KM).partial_fit(np.repeat(blobs, weights, axis=0)[::-1]).sketch_
-
-    assert by_weight.spec == by_hand.spec
-    assert_array_equal(by_weight.z, by_hand.z)
-
-
 def test_what_is_no_data_is_refused_with_what_there_is():
     for data in (None, {"a": [1.0]}, 3.0):
         with pytest.raises(DataError, match=r"cannot read data of type .* Pass an array"):

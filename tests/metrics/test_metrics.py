@@ -126,23 +126,29 @@ def test_what_has_no_error_is_refused(X, centroids, message):
             function(X, centroids)
 
 
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], r"shape \(3,\), one a row. Got \(1,\)"),
+        ([1.0, -1.0, 1.0], "at least 0"),
+        ([0.0, 0.0, 0.0], "not 0 everywhere"),
+        ([1.0, np.nan, 1.0], "must be finite"),
+    ],
+)
+def test_weights_that_weigh_nothing_are_refused(problem, weights, message):
+    X, C = problem
+
+    with pytest.raises(DataError, match=message):
+        mse(X[:3], C, sample_weight=weights)
+
+
 def test_what_cannot_be_used_is_refused(problem):
     X, C = problem
 
+    for reference in (0.0, -1.0, np.nan, np.inf, True, "a"):
+        with pytest.raises(SpecError, match="'reference' parameter of rse"):
+            rse(X, C, reference)
     for make, message in (
-        *(
-            (lambda w=weights: mse(X[:3], C, sample_weight=w), message)
-            for weights, message in (
-                ([1.0], r"shape \(3,\), one a row. Got \(1,\)"),
-                ([1.0, -1.0, 1.0], "at least 0"),
-                ([0.0, 0.0, 0.0], "not 0 everywhere"),
-                ([1.0, np.nan, 1.0], "must be finite"),
-            )
-        ),
-        *(
-            (lambda r=reference: rse(X, C, r), "'reference' parameter of rse")
-            for reference in (0.0, -1.0, np.nan, np.inf, True, "a")
-        ),
         (lambda: rse(X[:5], C, X[:5]), "reference has an MSE of 0"),
         (lambda: lloyd(X, 5001), "'n_clusters' parameter of lloyd .* from 1 to 5000"),
         (lambda: lloyd(X, 3, n_init=0), "'n_init' parameter of lloyd"),
