@@ -10,7 +10,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -363,45 +362,22 @@ def test_a_plan_looks_at_some_places_only(store, tmp_path, monkeypatch, name):
     assert store.order()["body_bytes"] < path.stat().st_size / 2
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(store, files):
-    address = store.put("x.npy", (files / "x.npy").read_bytes())
-    blocks = iter(open_source(address, block_rows=1000))
-    next(blocks)
-    store.put("x.npy", (files / "x.npy").read_bytes()[::-1])
-
-    with pytest.raises(DataError, match=r"x\.npy changed while it was read"):
-        list(blocks)
-
-
-def test_a_file_that_goes_while_it_is_read_is_refused(store, files):
-    address = store.put("x.npy", (files / "x.npy").read_bytes())
-    blocks = iter(open_source(address, block_rows=1000))
-    next(blocks)
-    store.behind.delete_file(f"{store.bucket}/x.npy")
-
-    with pytest.raises((DataError, FileNotFoundError), match=r"x\.npy"):
-        list(blocks)
-    where = parse_path(store.put("y.npy", (files / "x.npy").read_bytes()))
+def test_a_file_that_changes_or_goes_while_it_is_read_is_refused(store, files):
+    content = (files / "x.npy").read_bytes()
+    for change, message in (
+        (lambda: store.put("x.npy", content[::-1]), r"x\.npy changed while it was read"),
+        (lambda: store.remove("x.npy"), r"x\.npy"),
+    ):
+        blocks = iter(open_source(store.put("x.npy", content), block_rows=1000))
+        next(blocks)
+        change()
+        with pytest.raises((DataError, FileNotFoundError), match=message):
+            list(blocks)
+    where = parse_path(store.put("y.npy", content))
     where.stat()
-    store.behind.delete_file(f"{store.bucket}/y.npy")
+    store.remove("y.npy")
     with pytest.raises(DataError, match=r"y\.npy changed while it was read"):
         where.read_range(0, 6)
-
-
-def test_a_reader_of_another_package_gets_a_copy(store, monkeypatch):
-    monkeypatch.setattr("sketchshift.data.open._formats", dict(_formats()))
-    ss.data.register_format(".pts", lambda path, request: np.loadtxt(path))
-    X = np.random.default_rng(0).normal(size=(50, 4))
-    text = "\n".join(" ".join(map(repr, row)) for row in X.tolist())
-    spec = ss.SketchSpec(4, 16, bandwidth=1.0)
-
-    assert ss.sketch(store.put("x.pts", text.encode()), spec) == ss.sketch(X, spec)
-
-
-def _formats():
-    from sketchshift.data.open import _formats
-
-    return _formats
 
 
 # Writing.
@@ -544,12 +520,6 @@ def test_few_files_of_google_are_kept_open(store):
 
 # Following.
 
-FOLLOWER = """
-import sys, sketchshift as ss
-with ss.live.storage(tries=20):
-    ss.live.follow(sys.argv[1], sys.argv[2])
-"""
-
 
 class Folder:
     """Files of a store that come and go at random, and what a fresh sketch of them is."""
@@ -587,28 +557,6 @@ def test_a_folder_is_followed_where_a_fifth_of_the_requests_fail(store, tmp_path
         folder.change(3)
 
     assert n_faults > 0
-
-
-@pytest.mark.slow
-def test_followers_of_a_store_that_are_killed_count_each_file_once(store, tmp_path):
-    folder, n_killed = Folder(store), 0
-    folder.change(8)
-    cube = ss.live.follow(store("in"), tmp_path / "state", spec=SPEC)
-    command = [sys.executable, "-c", FOLLOWER, store("in"), str(tmp_path / "state")]
-    began = time.monotonic()
-    subprocess.run(command, check=True)
-    usual = time.monotonic() - began
-    for seed in range(6):
-        folder.change(6)
-        store.order(rate=0.2, seed=seed)
-        with subprocess.Popen(command) as victim, subprocess.Popen(command) as other:
-            time.sleep(folder.rng.uniform(0.6, 1.2) * usual)
-            victim.kill()
-            n_killed += victim.wait() != 0
-            assert other.wait() == 0
-        assert cube.merge().to_bytes() == folder.sketch()
-
-    assert n_killed > 0
 
 
 def test_files_that_have_settled_are_not_asked_for_again(store, tmp_path, monkeypatch):
@@ -804,18 +752,6 @@ def test_settings_come_from_the_environment_too(monkeypatch):
     with pytest.raises(DataError, match="Got a part 'secret_key' instead") as error:
         parse_path("s3://b/x.csv")
     assert "abc" not in str(error.value)
-
-
-def test_protocols_of_fsspec_are_read_and_written(files):
-    fsspec = pytest.importorskip("fsspec")
-    memory = fsspec.filesystem("memory")
-    memory.pipe("/stores/x.parquet", (files / "x.parquet").read_bytes())
-    whole = ss.sketch(files / "x.parquet", SPEC)
-
-    for address in ("memory://stores/x.parquet", "memory://stores", "memory://stores/*.parquet"):
-        assert ss.sketch(address, SPEC) == whole
-    whole.save("memory://stores/x.sketch")
-    assert ss.load("memory://stores/x.sketch") == whole
 
 
 @pytest.mark.parametrize(("scheme", "sign"), [("https", "/"), ("https", "?"), ("sftp", "/")])
