@@ -24,7 +24,7 @@ SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.3, columns=("x", 
 PUBLIC = replace(SPEC, origin=ss.features.Origin("declared", 20.0))
 
 
-def table(seed: int, n: int = 60) -> pa.Table:
+def table(seed, n=60):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, n))
     return pa.table({"x": x, "y": y})
@@ -38,7 +38,7 @@ def plain_terminal(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def files(tmp_path_factory) -> Path:
+def files(tmp_path_factory):
     """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv.
 
     points.sketch, which has cells. events.parquet, its sketches by day and shop in
@@ -75,14 +75,14 @@ def files(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
+def here(tmp_path, monkeypatch):
     """An empty folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def folder(files, here, monkeypatch) -> Path:
+def folder(files, here, monkeypatch):
     """A copy of the files in the current folder."""
     shutil.copytree(files, here, dirs_exist_ok=True)
     monkeypatch.setenv("SKETCHSHIFT_DATA", str(here))
@@ -92,7 +92,7 @@ def folder(files, here, monkeypatch) -> Path:
 class Runner:
     """Runs a command line without a shell."""
 
-    def __call__(self, line: str, status: int = 0):
+    def __call__(self, line, status=0):
         words = shlex.split(line)
         result = CliRunner().invoke(main, words[1:] if words[0] == "sketchshift" else words)
         unexpected = result.exception and not isinstance(result.exception, SystemExit)
@@ -100,17 +100,17 @@ class Runner:
         assert result.exit_code == status, result.output
         return result
 
-    def facts(self, line: str) -> dict:
+    def facts(self, line):
         """The JSON object that the command prints, and nothing else on stdout."""
         return json.loads(self(f"{line} --json").stdout)
 
-    def says(self, line: str, *words: str, status: int = 0) -> str:
+    def says(self, line, *words, status=0):
         """What the command prints, with all these words in it."""
         text = self(line, status).stdout
         assert [each for each in words if each not in text] == [], text
         return text
 
-    def error(self, line: str, *words: str, status: int = 1) -> str:
+    def error(self, line, *words, status=1):
         """What a failing command says on stderr, with all these words; nothing on stdout."""
         result = self(line, status)
         assert (result.stdout, "Traceback" in result.stderr) == ("", False)
@@ -119,5 +119,5 @@ class Runner:
 
 
 @pytest.fixture
-def run() -> Runner:
+def run():
     return Runner()

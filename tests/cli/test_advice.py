@@ -15,11 +15,11 @@ from sketchshift.cli.output import Output
 from sketchshift.features.plan import planned_clusters
 
 
-def save(path: str, X: np.ndarray, names: str = "x,y") -> None:
+def save(path, X, names="x,y"):
     np.savetxt(path, X, delimiter=",", header=names, comments="")
 
 
-def step_of(result) -> str:
+def step_of(result):
     """The command at the end of what is said."""
     return result.stdout.splitlines()[-1].removeprefix("Next: ")
 
@@ -79,17 +79,16 @@ def test_inspecting_proposes_as_many_clusters_as_the_sketch_can_serve(
 )
 def test_more_clusters_than_planned_for_are_noted_in_the_words_of_python(line, ask, folder, run):
     ss.sketch("points.csv", n_clusters=8, cells=False).save("s.sketch")
+    note = (
+        "this sketch is of the size for 8 clusters, and 10 may be inaccurate. Sketch the data "
+        "again with n_clusters=10 (-k 10) and the usual size."
+    )
 
     for k in (8, "auto"):
         assert run(f"{line} -k {k}").stderr == ""
     with pytest.warns(ss.errors.PlanWarning) as told:
         ask(ss.load("s.sketch"), 10)
-    assert len(told) == 1
-    note = (
-        "this sketch is of the size for 8 clusters, and 10 may be inaccurate. Sketch the data "
-        "again with n_clusters=10 (-k 10) and the usual size."
-    )
-    assert str(told[0].message) == note
+    assert [str(each.message) for each in told] == [note]
     assert run(f"{line} -k 10").stderr == f"Note: {note}\n"
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 
 
-def labels(name: str = "labels.csv") -> np.ndarray:
+def labels(name="labels.csv"):
     reader = pyarrow.csv.read_csv if name.endswith(".csv") else pyarrow.parquet.read_table
     return reader(name)["cluster"].to_numpy()
 
@@ -57,7 +58,7 @@ def test_names_of_the_data_that_look_like_ours_are_names(run, folder, names, suf
 
     run(f"assign named.csv --centroids found.{suffix} -o labels.csv")
 
-    np.testing.assert_array_equal(labels() == labels()[-1], halves)
+    assert_array_equal(labels() == labels()[-1], halves)
 
 
 def test_rows_with_missing_values_get_minus_one(run, folder):

@@ -53,13 +53,13 @@ def data(tmp_path):
     return folder
 
 
-def start(line: str, **names: Path) -> subprocess.Popen:
+def start(line, **names):
     words = f"{line} --checkpoint {{out}}.checkpoint".format(**names).split()
     command = [sys.executable, "-c", SLOWED, *words]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def finish(process: subprocess.Popen) -> None:
+def finish(process):
     _, error = process.communicate(timeout=300)
     assert process.returncode == 0, error.decode()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,15 +16,14 @@ def shifted(folder):
     rng = np.random.default_rng(0)
     spec = ss.SketchSpec(2, 60, 1.0, columns=("x", "y"))
     for name, share in (("before", 0.5), ("after", 0.8)):
-        X = rng.normal(size=(500, 2)) + 7.0 * (rng.random(500) < share)[:, None]
-        ss.sketch(X, spec).save(folder / f"{name}.sketch")
-    return folder
+        X = rng.normal(size=(500, 2)) + 7.0 * (rng.random((500, 1)) < share)
+        ss.sketch(X, spec).save(f"{name}.sketch")
 
 
 LINE = "compare before.sketch after.sketch -k 2"
 
 
-def test_facts_and_lines_tell_the_same_as_python(shifted, run):
+def test_lines_say_what_python_and_facts_say(shifted, run):
     found = ss.compare(ss.load("before.sketch"), ss.load("after.sketch"), n_clusters=2)
     facts = run.facts(LINE)
     text = run.says(
@@ -32,12 +33,8 @@ def test_facts_and_lines_tell_the_same_as_python(shifted, run):
         "Next: sketchshift compare before.sketch after.sketch --plot drift.png",
     )
 
-    told = {"distance": found.distance, "threshold": found.threshold, "drifted": True}
-    assert {**told, "rows": [500, 500], "sentence": found.sentence}.items() <= facts.items()
-    assert text.startswith(f"{found.sentence}\n")
     grown, shrunk = facts["clusters"]
-    assert (grown["verdict"], shrunk["verdict"]) == ("grew", "shrank")
-    assert [grown["name"], shrunk["name"]] == [c.name for c in found.decoding.profile.clusters]
+    assert facts["sentence"] == found.sentence == text.splitlines()[0]
     assert found.sentence == (
         f"The second has changed: '{grown['name']}' grew from {100 * grown['share_first']:.0f} % to "
         f"{100 * grown['share_second']:.0f} %; '{shrunk['name']}' shrank from "
@@ -50,7 +47,7 @@ def test_drift_fails_where_scripts_ask_for_it_and_a_picture_is_written(shifted, 
     text = run.says(f"{LINE} --fail-on-drift --plot drift.png", *words, status=1)
 
     assert text.startswith("The second has changed: ")
-    assert (shifted / "drift.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("drift.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_no_drift_is_said_and_is_no_failure(folder, run):

@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 from sketchshift import _progress
@@ -45,7 +46,7 @@ def hostile(here):
     slices.merge().save(f"{HOSTILE}.sketch")
 
 
-def fill(line: str) -> str:
+def fill(line):
     """A command line with hostile text in it."""
     return line.format(H=shlex.quote(HOSTILE), S=shlex.quote(SHORT))
 
@@ -158,7 +159,7 @@ def test_names_come_back_and_none_is_a_formula(tmp_path_factory, names, has_scal
 
     read = read_centroids(str(path))
     assert read.names == names
-    np.testing.assert_array_equal(read.points, C)
+    assert_array_equal(read.points, C)
     assert read.scale.tolist() == [0.5 if has_scale else 1.0] * d
     with path.open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)

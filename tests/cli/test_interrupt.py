@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-PROGRAM = [sys.executable, "-m", "sketchshift", "cluster", "rows.npy", "-k", "60"]
+PROGRAM = [sys.executable, "-m", "sketchshift", "cluster", "rows.npy", "-k", "150"]
 PROGRAM += ["--decoder", "sketch-and-shift", "-o", "out.csv"]
 
 

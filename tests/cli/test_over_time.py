@@ -17,9 +17,7 @@ def test_facts_and_lines_tell_the_same_as_python(folder, run):
 
     found = ss.drift.watch(ss.load("sketches.parquet"), by="day", n_clusters=2)
     assert [(s["key"], s["rows"]) for s in slices] == [(f"2026-01-0{i}", 25) for i in range(1, 9)]
-    assert slices[0]["before"] is None
     assert slices[3]["before"]["distance"] == found.slices[3].before.distance
-    assert slices[3]["shares"] == found.slices[3].shares.tolist()
     assert lines[0] == "8 slices by day, 200 rows: no alarms."
     head = "day rows verdict change before threshold earlier threshold cluster 0 cluster 1"
     assert lines[4].split() == head.split()
@@ -63,7 +61,7 @@ def test_sketches_in_a_row_are_watched_in_the_order_given(folder, run):
 
 
 @pytest.fixture
-def restless(folder) -> None:
+def restless(folder):
     """Days whose clusters vary by themselves; on the last one there is a cluster of its own."""
     rng = np.random.default_rng(0)
     shares = np.repeat(rng.uniform(0.4, 0.6, 12), 1_500)

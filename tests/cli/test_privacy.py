@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("seeded_noise")
 
 
 @pytest.fixture
-def released(folder, run) -> str:
+def released(folder, run):
     """What was said of people.private.sketch."""
     return run(f"release people.sketch {PROMISE} -o people.private.sketch").stdout
 
@@ -82,12 +82,15 @@ def test_plans_are_charged_to_an_account_until_its_budget_is_spent(folder, run):
     assert run.facts(f"{PLAN} --epsilon 0.9 -o other.json")["spent"] is None
 
 
-def test_a_damaged_account_is_said(folder, run):
+def test_a_damaged_account_is_said_and_a_damaged_sketch_opens_none(folder, run):
+    line = f"release people.sketch {PROMISE} --account people.json -o o.sketch"
     for content in ('{"charges": {}}', "[" * 100_000, "", "\0"):
         Path("people.json").write_text(content)
-        line = f"release people.sketch {PROMISE} --account people.json -o o.sketch"
         run.error(line, "is not an account")
     assert not Path("o.sketch").exists()
+    Path("people.sketch").write_bytes(b"SKETCHSH")
+    run.error(line.replace("people.json", "new.json --budget 1"))
+    assert not Path("new.json").exists()
 
 
 def test_a_refused_release_says_what_it_has_cost(folder, run):
@@ -96,13 +99,6 @@ def test_a_refused_release_says_what_it_has_cost(folder, run):
     run.error(line, "epsilon 0.005 at delta 1e-08 by the charge")
     run.error(f"{line} --account a.json --budget 1", "epsilon 0.005 at delta 1e-08 in ")
     assert ss.privacy.Account("a.json").spent == pytest.approx(0.005, abs=1e-4)
-
-
-def test_a_release_that_cannot_be_made_opens_no_account(folder, run):
-    Path("broken.sketch").write_bytes(b"SKETCHSH")
-    run.error(f"release broken.sketch {PROMISE} --account a.json --budget 1 -o out.sketch")
-
-    assert not Path("a.json").exists()
 
 
 def test_few_rows_are_a_note(folder, run, monkeypatch):

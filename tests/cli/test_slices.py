@@ -40,10 +40,8 @@ def test_slices_are_merged_and_clustered_without_the_data(folder, run):
 def test_inspecting_a_table_lists_its_slices(folder, run):
     line = "inspect sketches.parquet"
     run.says(line, "24 by day, shop", "2026-01-01", "and 4 more: see --json")
-    facts = run.facts(line)
 
-    assert facts["n_slices"] == len(facts["slices"]) == 24
-    assert sum(part["rows"] for part in facts["slices"]) == facts["rows"] == 200
+    assert sum(part["rows"] for part in run.facts(line)["slices"]) == 200
 
 
 def test_the_next_step_reads_as_a_person_would_type_it(folder, run):
@@ -52,18 +50,18 @@ def test_the_next_step_reads_as_a_person_would_type_it(folder, run):
     run(text.splitlines()[-1].removeprefix("Next: "))
 
 
-@pytest.mark.parametrize("hour", [0, 6])
-def test_times_that_are_all_midnights_are_shown_as_dates(folder, run, hour):
-    days = ["2026-01-01", "2026-01-02"]
-    keys = [days[0] + " 00:00:00", days[1] + " 06:00:00"] if hour else days
+@pytest.mark.parametrize(
+    ("hour", "key"), [(0, "2026-01-02"), (6, "2026-01-02 06:00:00")], ids=["midnight", "morning"]
+)
+def test_times_that_are_all_midnights_are_shown_as_dates(folder, run, hour, key):
     times = [dt.datetime(2026, 1, 1)] * 30 + [dt.datetime(2026, 1, 2, hour)] * 30
     rows = pyarrow.csv.read_csv("points.csv").append_column("time", pa.array(times))
     pq.write_table(rows, "timed.parquet")
     run("sketch timed.parquet --by time -k 2 -o times.parquet")
 
     for line in ("inspect times.parquet", "compare times.parquet -k 1"):
-        run.says(line, f"\n{keys[1]}  ")
-    assert [part["key"] for part in run.facts(line)["slices"]] == keys
+        run.says(line, f"\n{key}  ")
+    assert run.facts(line)["slices"][1]["key"] == key
 
 
 def test_a_missing_time_is_a_dash_beside_dates():

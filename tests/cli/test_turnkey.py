@@ -11,7 +11,7 @@ import pytest
 import sketchshift as ss
 
 
-def plan_in(name: str) -> ss.SketchSpec:
+def plan_in(name):
     return ss.SketchSpec.from_json(Path(name).read_text(encoding="utf-8"))
 
 

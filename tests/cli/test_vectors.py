@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.testing import assert_array_equal
 from safetensors.numpy import save_file
 
 import sketchshift as ss
@@ -29,29 +30,26 @@ SKIP = "texts.parquet --columns embedding --on-invalid skip"
 
 
 def test_a_column_of_vectors_goes_through_all_commands(run, rows):
+    """And a tensor of a file of tensors, by the same flag."""
     then = "sketchshift sketch texts.parquet --columns embedding --plan plan.json"
     run.says(f"plan {SKIP} -k 3 -o plan.json", then)
     run(f"sketch {SKIP} --plan plan.json -o x.sketch")
     run(f"sketch {SKIP} --plan plan.json --by day -o days.parquet")
+    run("sketch x.safetensors --columns embedding -k 3 -o tensor.sketch")
     run(f"cluster {SKIP} -k 3 -o centroids.csv")
     line = "assign texts.parquet --columns embedding --centroids centroids.csv -o labels.parquet"
     labels = run.facts(line)
 
     sketch = ss.load("x.sketch")
     assert (sketch.count, sketch.n_invalid) == (300, 1)
-    assert sketch.z.tobytes() == ss.sketch(rows, ss.plan(rows, 3)).z.tobytes()
+    assert sketch.z.tobytes() == ss.load("tensor.sketch").z.tobytes()
     assert ss.load("days.parquet").merge() == sketch
+    assert ss.load("tensor.sketch") == ss.sketch(rows, n_clusters=3)
     assert (labels["n_invalid"], labels["rows_per_cluster"]) == (1, [100, 100, 100])
     found = pq.read_table("labels.parquet")["cluster"].to_numpy()
     assert found[-1] == -1
     assert len(set(found[:3])) == 3
-    np.testing.assert_array_equal(found[:300], np.tile(found[:3], 100))
-
-
-def test_tensors_are_chosen_by_the_same_flag(run, rows):
-    run("sketch x.safetensors --columns embedding -k 3 -o x.sketch")
-
-    assert ss.load("x.sketch") == ss.sketch(rows, n_clusters=3)
+    assert_array_equal(found[:300], np.tile(found[:3], 100))
 
 
 def test_vectors_that_cannot_be_read_are_refused_by_their_row_or_the_flag_to_pass(run, rows):
