@@ -53,14 +53,11 @@ def make(database, name, rows):
         with duckdb.connect(str(database)) as connection:
             connection.from_arrow(rows).create(name.strip('"'))
     else:
+        frame = rows.to_pandas()
+        if "day" in frame:
+            frame["day"] = frame["day"].astype(str)
         with closing(sqlite3.connect(database)) as connection:
-            marks = ", ".join("?" * rows.num_columns)
-            connection.execute(f"CREATE TABLE {name} ({', '.join(rows.column_names)})")
-            columns = (column.to_pylist() for column in rows.columns)
-            storable = ((str(v) if isinstance(v, datetime.date) else v for v in c) for c in columns)
-            values = zip(*storable, strict=True)
-            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", values)
-            connection.commit()
+            frame.to_sql(name.strip('"'), connection, index=False)
 
 
 @pytest.fixture(scope="module", params=ENGINES)

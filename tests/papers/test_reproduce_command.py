@@ -105,20 +105,18 @@ def test_figures_or_all_must_be_named(words, capsys):
 def test_an_interrupted_process_goes_on_when_started_again(paper, tmp_path, jobs):
     """SIGINT once some runs are on disk; then the same command, which repeats none of them."""
     text = (paper / "fig0.toml").read_text(encoding="utf-8")
-    text = text.replace("realizations = 2", "realizations = 400").replace("= 500", "= 2000")
+    text = text.replace("realizations = 2", "realizations = 400")
     (paper / "fig0.toml").write_text(text, encoding="utf-8")
     runs = tmp_path / "fig0-quick.parquet"
     words = ["fig0", "--paper", str(paper), "-o", str(tmp_path), "--jobs"]
     program = [sys.executable, "-m", "sketchshift_papers", *words, str(jobs)]
     process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while n_runs(runs) < 2 and process.poll() is None and time.monotonic() < deadline:
+    while n_runs(runs) < 2 and process.poll() is None:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     output, error = process.communicate(timeout=120)
 
-    assert process.returncode == 130, error
-    assert output == ""
+    assert (process.returncode, output) == (130, ""), error
     assert error.startswith("Error: fig0 was interrupted. Finished runs are kept in ")
     kept = pq.read_table(runs)
     assert 1 < kept.num_rows < 2400
