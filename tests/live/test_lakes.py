@@ -805,20 +805,13 @@ def test_files_of_iceberg_that_are_gone_are_refused(iceberg, follow):
 # Commands.
 
 
-def test_commands_take_tables_of_lakes(table, iceberg, tmp_path, run):
-    (tmp_path / "plan.json").write_text(SPEC.to_json())
-
-    for source, expected in (
-        (f"{table}@v1", read(table, 1)),
-        (place_of(iceberg), iceberg.scan().to_arrow()),
-    ):
-        state, out = (tmp_path / f"{len(expected)}{name}" for name in ("", ".sketch"))
-        given = ("--plan", tmp_path / "plan.json")
-        run("sketch", source, *given, "-o", out)
-        assert_same(ss.load(out), expected)
-        run("follow", source, state, *given, "--by", "day")
-        assert_same(ss.live.Cube.open(state).merge(), expected)
-    run("plan", table, "-k", 3, "--columns", "x,y", "-o", tmp_path / "own.json")
+def test_commands_take_tables_of_lakes(table, tmp_path, run):
+    plan, out, state = (tmp_path / name for name in ("plan.json", "x.sketch", "state"))
+    run("plan", table, "-k", 3, "--columns", "x,y", "-o", plan)
+    run("sketch", f"{table}@v1", "--plan", plan, "-o", out)
+    assert ss.load(out) == ss.sketch(read(table, 1), ss.load(plan))
+    run("follow", f"{table}@v1", state, "--plan", plan, "--by", "day")
+    assert ss.live.Cube.open(state).merge() == ss.load(out)
     run("cluster", f"{table}@v2", "-k", 3, "--columns", "x,y")
 
 

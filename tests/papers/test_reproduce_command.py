@@ -15,6 +15,12 @@ import pytest
 
 from sketchshift_papers.__main__ import main
 
+SAVES_OFTEN = """
+import sys
+from sketchshift_papers import __main__, runner
+runner.SAVE_EVERY = 0.0
+sys.exit(__main__.main(sys.argv[1:]))
+"""
 SAMPLE = Path(__file__).parents[1] / "samples" / "spectral_mnist.npz"
 
 
@@ -109,7 +115,7 @@ def test_an_interrupted_process_goes_on_when_started_again(paper, tmp_path, jobs
     (paper / "fig0.toml").write_text(text, encoding="utf-8")
     runs = tmp_path / "fig0-quick.parquet"
     words = ["fig0", "--paper", str(paper), "-o", str(tmp_path), "--jobs"]
-    program = [sys.executable, "-m", "sketchshift_papers", *words, str(jobs)]
+    program = [sys.executable, "-c", SAVES_OFTEN, *words, str(jobs)]
     process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while n_runs(runs) < 2 and process.poll() is None:
         time.sleep(0.1)
