@@ -135,12 +135,12 @@ def test_no_cost_is_ever_above_its_bound(seed):
     cells = sketch.cells + sketch.outer + sketch.far
     told = spec.center_vector + spec.scale_vector * cells.means[cells.weights > 0.0]
 
-    for places in (centroids, told):
-        certificate = ss.certify(sketch, places)
+    certificate = ss.certify(sketch, centroids)
 
-        assert certificate.cost_bound >= cost(X, places, weights)
-        assert certificate.weights.sum() == pytest.approx(1.0)
-        assert certificate.bounds.sum() == pytest.approx(certificate.cost_bound)
+    assert certificate.cost_bound >= cost(X, centroids, weights)
+    assert certificate.weights.sum() == pytest.approx(1.0)
+    assert certificate.bounds.sum() == pytest.approx(certificate.cost_bound)
+    assert ss.certify(sketch, told).cost_bound >= cost(X, told, weights)
 
 
 @pytest.mark.slow
