@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
@@ -25,6 +24,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from safetensors.numpy import save_file
 
 import sketchshift as ss
 from sketchshift._paths import map_ahead, parse_path
@@ -146,21 +146,32 @@ def table_of(n_rows, seed=0):
     return pa.table({name: X[:, i] for i, name in enumerate("abcd")})
 
 
+def write_file(table, path, rows=5000):
+    """Write a table in the format of a name, in parts of some rows where the format has parts."""
+    X = np.column_stack([table[name] for name in "abcd"])
+    match path.name.partition(".")[2]:
+        case "parquet":
+            pq.write_table(table, path, row_group_size=rows)
+        case "npy":
+            np.save(path, X)
+        case "safetensors":
+            save_file({"x": X}, path)
+        case "arrow":
+            new = pa.ipc.new_stream if path.stem == "stream" else pa.ipc.new_file
+            with new(str(path), table.schema) as writer:
+                writer.write_table(table, rows)
+        case _:
+            with pa.output_stream(path) as file:  # packed, where the name says so
+                pyarrow.csv.write_csv(table, file)
+    return path
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The same rows in each format."""
-    safetensors = pytest.importorskip("safetensors.numpy")
-    folder, table = tmp_path_factory.mktemp("files"), table_of(30_000)
-    X = np.column_stack([table[name] for name in "abcd"])
-    pq.write_table(table, folder / "x.parquet", row_group_size=5000)
-    pyarrow.csv.write_csv(table, folder / "x.csv")
-    (folder / "x.csv.gz").write_bytes(gzip.compress((folder / "x.csv").read_bytes(), 1))
-    with pa.ipc.new_file(str(folder / "x.arrow"), table.schema) as writer:
-        writer.write_table(table, 5000)
-    with pa.ipc.new_stream(str(folder / "stream.arrow"), table.schema) as writer:
-        writer.write_table(table, 5000)
-    np.save(folder / "x.npy", X)
-    safetensors.save_file({"x": X}, folder / "x.safetensors")
+    folder = tmp_path_factory.mktemp("files")
+    for name in NAMES:
+        write_file(table_of(30_000), folder / name)
     return folder
 
 
@@ -337,17 +348,7 @@ def test_only_the_columns_asked_for_are_fetched(store, tmp_path):
 @pytest.mark.parametrize("name", ["x.csv", "x.npy", "x.parquet", "x.arrow"])
 def test_a_plan_looks_at_some_places_only(store, tmp_path, monkeypatch, name):
     """Of files that are large against the sample, which is made small here."""
-    table, path = table_of(600_000), tmp_path / name
-    match path.suffix:
-        case ".csv":
-            pyarrow.csv.write_csv(table, path)
-        case ".npy":
-            np.save(path, np.column_stack([table[column] for column in "abcd"]))
-        case ".parquet":
-            pq.write_table(table, path, row_group_size=10_000)
-        case _:
-            with pa.ipc.new_file(str(path), table.schema) as writer:
-                writer.write_table(table, 10_000)
+    path = write_file(table_of(600_000), tmp_path / name, 10_000)
     address = store.put(name, path.read_bytes())
     monkeypatch.setattr(sampling, "FETCHED_BYTES", 2**20)
     monkeypatch.setattr(sampling, "FEW_BYTES", 2**20)
@@ -848,11 +849,7 @@ def test_memory_does_not_grow_with_a_file_of_a_store_whose_requests_fail(store, 
     """Peak resident memory of a process of its own; ten times the rows, a tenth more at most."""
     peaks = {}
     for n_rows in (300_000, 3_000_000):
-        path = tmp_path / f"{n_rows}{suffix}"
-        if suffix == ".csv":
-            pyarrow.csv.write_csv(table_of(n_rows), path)
-        else:
-            pq.write_table(table_of(n_rows), path, row_group_size=100_000)
+        path = write_file(table_of(n_rows), tmp_path / f"{n_rows}{suffix}", 100_000)
         address = store.put(path.name, path.read_bytes())
         store.order(rate=0.2, seed=5)
         done = subprocess.run(
