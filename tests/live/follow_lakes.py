@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -47,7 +48,7 @@ class Writer:
     """Makes random commits; ``state`` of the random numbers is all that they depend on."""
 
     def __init__(self, seed):
-        self.random, self.next_id = random.Random(seed), 0
+        self.random, self.next_id, self.done = random.Random(seed), 0, Counter()
 
     def rows(self, n):
         ids = range(self.next_id, self.next_id + n)
@@ -72,6 +73,7 @@ class Writer:
         kinds = {"append": 8, "delete": 3, "update": 4, "compact": 2, "restore": 0.1}
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
         getattr(self, kind)()
+        self.done[kind] += 1
 
 
 class DeltaWriter(Writer):
@@ -180,6 +182,7 @@ class IcebergWriter(Writer):
             before = min(reached.timestamp_ms, snapshots[-6].timestamp_ms)
             old = self.table.maintenance.expire_snapshots()
             old.older_than(datetime.fromtimestamp(before / 1000)).commit()
+            self.done["expired"] += 1
 
 
 def rewrite(table):
@@ -261,6 +264,7 @@ def run(kind, commits, kills, n_followers=2, seed=0, feed=False, store=None, thr
             sys.stderr.write(f"{n_done} commits, {killed} checks\n")
         return {
             "commits": n_done,
+            "by_kind": writer.done,
             "checks": kills,
             "rows": cube.merge().count,
             "state_commits": cube.version,

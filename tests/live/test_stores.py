@@ -9,6 +9,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -522,6 +523,13 @@ def test_few_files_of_google_are_kept_open(store):
 # Following.
 
 
+FOLLOWER = """
+import sys, sketchshift as ss
+with ss.live.storage(tries=20):
+    ss.live.follow(sys.argv[1], sys.argv[2])
+"""
+
+
 class Folder:
     """Files of a store that come and go at random, and what a fresh sketch of them is."""
 
@@ -558,6 +566,28 @@ def test_a_folder_is_followed_where_a_fifth_of_the_requests_fail(store, tmp_path
         folder.change(3)
 
     assert n_faults > 0
+
+
+@pytest.mark.slow
+def test_followers_of_a_store_that_are_killed_count_each_file_once(store, tmp_path):
+    folder, n_killed = Folder(store), 0
+    folder.change(8)
+    cube = ss.live.follow(store("in"), tmp_path / "state", spec=SPEC)
+    command = [sys.executable, "-c", FOLLOWER, store("in"), str(tmp_path / "state")]
+    began = time.monotonic()
+    subprocess.run(command, check=True)
+    usual = time.monotonic() - began
+    for seed in range(6):
+        folder.change(6)
+        store.order(rate=0.2, seed=seed)
+        with subprocess.Popen(command) as victim, subprocess.Popen(command) as other:
+            time.sleep(folder.rng.uniform(0.6, 1.2) * usual)
+            victim.kill()
+            n_killed += victim.wait() != 0
+            assert other.wait() == 0
+        assert cube.merge().to_bytes() == folder.sketch()
+
+    assert n_killed > 0
 
 
 def test_files_that_have_settled_are_not_asked_for_again(store, tmp_path, monkeypatch):
@@ -832,6 +862,7 @@ def test_azure_is_read_and_written(files, tmp_path, monkeypatch, start_server):
 
 SKETCH = """
 import sys
+import time
 from pathlib import Path
 from runpy import run_path
 import sketchshift as ss
