@@ -6,6 +6,8 @@ import struct
 import sys
 from pathlib import Path
 
+import pytest
+
 import sketchshift as ss
 
 ROWS = 273_280
@@ -25,6 +27,7 @@ def test_the_demo_writes_a_sketch_a_picture_and_data_to_go_on_with(here, run):
     assert ss.load("parts.parquet").counts.sum() == ROWS
 
 
+@pytest.mark.thorough
 def test_the_python_that_the_demo_prints_gives_the_same_bytes(here, run):
     """Five colours from 16 kB, nearly those of k-means, which has read every row many times."""
     facts = run.facts("demo")

@@ -109,13 +109,6 @@ def test_few_rows_are_a_note(folder, run, monkeypatch):
     assert result.stderr.startswith("Note: about ")
 
 
-def test_a_declared_plan_is_written(folder, run):
-    run("plan --private -k 2 --center 0,0 --spread 2 --columns x,y -o p.json")
-
-    spec = ss.SketchSpec.from_json(Path("p.json").read_text())
-    assert (spec.origin.kind, spec.columns, spec.scale) == ("declared", ("x", "y"), 2.0)
-
-
 def test_two_private_sketches_are_merged_and_compared(released, run):
     run(f"release people.sketch {PROMISE} -o again.sketch")
     both = "people.private.sketch again.sketch"

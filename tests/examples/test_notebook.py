@@ -143,7 +143,7 @@ def test_empty_and_single_things_are_shown_too(table):
     assert "Sketch of 0 rows, 3 columns" in read(nothing)
 
 
-def test_private_sketches_tell_their_promise_and_no_means(table):
+def test_private_sketches_tell_their_promise_and_no_means():
     X = np.random.default_rng(0).normal(size=(2000, 2))
     spec = ss.privacy.plan_public(X, n_clusters=2)
     private = ss.privacy.release(ss.sketch(X, spec), epsilon=2.0, delta=1e-6)
