@@ -34,7 +34,6 @@ MISUSE = {
     "plan -o a.json -k 3": "a plan without DATA needs --private, --center, --spread.",
     "plan points.csv -o points.csv -k 3": "'points.csv' is also an input",
     "merge day1.sketch day1.sketch -o a.sketch": "'day1.sketch' is given twice",
-    "merge week.sketch --minus week.sketch -o a.sketch": "'week.sketch' is given twice",
     "merge 'day*.sketch' -o day2.sketch": "'day2.sketch' is also an input",
     "merge day1.sketch points.csv -o a.sketch": "'points.csv' is data. Take its sketch first: "
     "sketchshift sketch points.csv -k 10 -o day1.sketch",
@@ -89,6 +88,8 @@ MISUSE = {
     "follow incoming a -k 2 --watch": "say by which column slices follow: --by day",
     "follow incoming a -k 2 --false-alarm 0.1 --reference r.sketch": "give --watch with --reference, "
     "--false-alarm",
+    "follow incoming a -k 2 --every nan": "'nan' is not a finite number",
+    "cluster points.csv --csv encoding=base64": "an encoding that Python knows",
     "follow incoming a -k 2 --by day --watch --metrics 9105": "give --every with --metrics",
     "follow incoming a -k 2 --by day --watch --metrics here --every 1": "a port, or a host and a port",
     "follow incoming a -k 2 --plan plan.json": "give one of --n-clusters, --plan",

@@ -25,7 +25,7 @@ def test_one_pass_writes_a_sketch_for_each_day(folder, run):
 
 def test_slices_are_merged_and_clustered_without_the_data(folder, run):
     run("merge sketches.parquet --where \"day >= '2026-01-05' AND shop = 'a'\" -o some.sketch")
-    run(f"merge all.sketch --minus sketches.parquet {A} -o rest.sketch")
+    run(f"merge sketches.parquet --minus sketches.parquet {A} -o rest.sketch")
     line = "cluster sketches.parquet -k 2 --where \"shop <> 'a'\""
 
     slices = list(ss.load("sketches.parquet"))
