@@ -187,9 +187,9 @@ def test_equal_work_has_equal_keys(files, spec):
         partitions = dask.partitions(dd.read_parquet(path), Reading(spec))
         return dask.merge_tree(merge_sketches, dask.map(sketch_partition, partitions)).key
 
-    assert key(files, spec) == key(files, ss.SketchSpec.from_json(spec.to_json()))
-    assert key(files, spec) != key(files, spec.prefix(30))
-    assert key(files, spec) != key(files / "0.parquet", spec)
+    again = key(files, ss.SketchSpec.from_json(spec.to_json()))
+    assert key(files, spec) == again
+    assert again not in (key(files, spec.prefix(30)), key(files / "0.parquet", spec))
 
 
 def test_estimators_fit_collections_where_they_lie(files, spec, expected, client):
