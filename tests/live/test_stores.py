@@ -109,10 +109,10 @@ class Store:
             return json.load(answer)
 
 
-OF_STORES = [pytest.param(scheme, marks=pytest.mark.stores) for scheme in ("s3", "gs")]
+S3, GOOGLE = (pytest.param(scheme, marks=pytest.mark.stores) for scheme in ("s3", "gs"))
 
 
-@pytest.fixture(scope="module", params=OF_STORES)
+@pytest.fixture(scope="module", params=[S3, GOOGLE])
 def servers(request, start_server):
     with start_server(server_command, request.param) as port:
         command = [sys.executable, str(Path(__file__).with_name("faulty_proxy.py"))]
@@ -123,8 +123,8 @@ def servers(request, start_server):
             proxy.terminate()
 
 
-only_s3 = pytest.mark.parametrize("servers", ["s3"], indirect=True)
-only_gs = pytest.mark.parametrize("servers", ["gs"], indirect=True)
+only_s3 = pytest.mark.parametrize("servers", [S3], indirect=True)
+only_gs = pytest.mark.parametrize("servers", [GOOGLE], indirect=True)
 
 
 @pytest.fixture
@@ -218,11 +218,10 @@ OF_LAKE = ss.SketchSpec(2, 20, bandwidth=1.0, columns=("x", "y"))
 
 @pytest.fixture(params=["delta", "iceberg"])
 def lake(request, store, tmp_path, monkeypatch):
-    """A writer of a table of a lake, which has one version. It reaches the store directly."""
+    """A writer of a table of a lake, which has one version."""
     pytest.importorskip("deltalake", reason="needs the extra lakes")
     config = pytest.importorskip("pyiceberg.utils.config", reason="needs the extra lakes")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", store.direct)
     if request.param == "delta":
         return run_path(str(LAKES))["DeltaWriter"](tmp_path, 0, feed=False, store=store("lake"))
     for name in ("URI", "TYPE"):
@@ -250,11 +249,12 @@ def test_a_table_of_a_lake_is_read_by_its_log_and_never_as_a_folder(store, lake)
 
 @only_s3
 def test_a_state_follows_a_table_of_a_store_of_which_a_fifth_of_the_requests_fail(
-    store, lake, tmp_path
+    store, lake, tmp_path, monkeypatch
 ):
     """An answer that is cut short, and says so of itself, only our own requests can tell."""
     kinds = "slow,many,reset,cut" + ",short" * lake.address.startswith("iceberg")
     state, n_faults = tmp_path / "state", 0
+    monkeypatch.setenv("AWS_ENDPOINT_URL", store.direct)  # what is said comes before it
     with ss.live.storage(endpoint=store.endpoint, key="id", secret=SECRET):
         cube = ss.live.follow(lake.address, state, spec=OF_LAKE)
         for seed, step in enumerate([lake.append, lake.delete, lake.compact, lake.restore]):
