@@ -277,7 +277,7 @@ def test_quoted_names_of_tables_are_names(postgres, server):
 
 
 def test_the_only_table_of_a_file_needs_no_name_whatever_it_is_called(tmp_path):
-    for connect, end in ((duckdb.connect, "duckdb"), (sqlite3.connect, "sqlite")):
+    for connect, end in ((duckdb.connect, "duckdb"), (sqlite3.connect, "db")):
         path = tmp_path / f"shop.{end}"
         with connect(str(path)) as connection:
             connection.execute('CREATE TABLE "my ""own"" table" AS SELECT 1.0 AS x')
