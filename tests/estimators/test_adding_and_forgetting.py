@@ -72,7 +72,7 @@ def test_decoding_waits_until_somebody_looks(blobs):
         calls.append(sketch.count)
         return ss.decode(sketch, n_clusters, seed=seed)
 
-    km = ss.CompressiveKMeans(3, sketch_size=50, decoder=decoder)
+    km = ss.CompressiveKMeans(3, sketch_size=50, decoder=decoder, random_state=0)
     km.partial_fit(blobs[:300]).partial_fit(blobs[300:]).forget(blobs[:100])
     assert calls == []
 
@@ -89,7 +89,7 @@ def test_fitting_starts_anew_and_adding_goes_on(estimator, blobs):
 
 
 def test_labels_go_when_rows_come_or_go(blobs):
-    km = ss.CompressiveKMeans(3, sketch_size=50).fit(blobs).forget(blobs[:10])
+    km = ss.CompressiveKMeans(3, sketch_size=50, random_state=0).fit(blobs).forget(blobs[:10])
 
     assert not hasattr(km, "labels_")
     with pytest.raises(AttributeError, match=r"no inertia_: a sketch keeps no rows.*score\(X\)"):

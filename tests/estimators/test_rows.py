@@ -76,7 +76,7 @@ def test_a_column_of_weights_is_named(frame, tmp_path):
 
 
 def test_iterators_and_blocks_are_read_once(blobs):
-    km = ss.CompressiveKMeans(3, spec=ss.plan(blobs, 3, sketch_size=60))
+    km = ss.CompressiveKMeans(3, spec=ss.plan(blobs, 3, sketch_size=60), random_state=0)
     blocks = np.array_split(blobs, 4)
 
     for data in (iter(blocks), blocks):
