@@ -38,7 +38,9 @@ SIZES = ("quick", "full")
 SYMBOLS = {"k": "n_clusters", "m": "sketch_sizes", "L": "n_initializations", "sigma": "bandwidths"}
 SYMBOLS |= {"draws": "n_draws", "ours": "is_ours"}
 Made = TypeVar("Made")
-PAPER, BEYOND = (Path(__file__).parents[1] / name for name in ("sketch_and_shift", "beyond"))
+PAPER, BEYOND = (
+    Path(__file__).parent / "figures" / name for name in ("sketch_and_shift", "beyond")
+)
 
 
 @dataclass(frozen=True)

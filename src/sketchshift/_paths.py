@@ -32,6 +32,7 @@ __all__ = [
     "arrow_file",
     "changed",
     "check_unchanged",
+    "expand_home",
     "folder_values",
     "map_ahead",
     "mark_of",
@@ -129,17 +130,37 @@ def parse_path(path: str | os.PathLike[str]) -> Place:
     Returns
     -------
     place : Path or RemotePath
-        Nothing has been looked at yet.
+        Nothing has been looked at yet. A leading ``~`` is the home folder, if there is such a user.
     """
     if isinstance(path, RemotePath):
         return path
     if not _is_address(path):
-        return Path(path.removeprefix(FILE) if isinstance(path, str) else path)
+        return expand_home(path.removeprefix(FILE) if isinstance(path, str) else path)
     found: RemotePath | None = first_answer("addresses", path)
     if found is None:
         msg = f"nothing that is installed reads addresses such as {str(path).partition(':')[0]}://."
         raise DataError(f"{msg} Install sketchshift as a package, or name a file of this machine.")
     return found
+
+
+def expand_home(path: str | os.PathLike[str]) -> Path:
+    """Return a path of this machine in which ``~`` is the home folder, if there is such a user.
+
+    Parameters
+    ----------
+    path : str or path
+        As a user gave it.
+
+    Returns
+    -------
+    path : Path
+        With ``~name`` as it stands where ``name`` is no user.
+    """
+    path = Path(path)
+    try:
+        return path.expanduser()
+    except RuntimeError:  # a file named ~draft.csv, and no user of that name
+        return path
 
 
 MISSING = ("", "__HIVE_DEFAULT_PARTITION__")

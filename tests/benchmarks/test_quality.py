@@ -15,13 +15,13 @@ BYTES = 1000
 
 
 @pytest.fixture
-def problem() -> Problem:
+def problem():
     rng = np.random.default_rng(0)
     X = SQUARE[rng.integers(4, size=4000)] + rng.normal(size=(4000, 2))
     return Problem(X, X, 4, 80, BYTES, seed=0)
 
 
-def row(condition: str, dataset: str, method: str, mse: float, **facts) -> dict:
+def row(condition, dataset, method, mse, **facts):
     run = {"condition": condition, "dataset": dataset, "method": method, "seed": 0}
     return {**run, "mse": mse, "date": "2026-11-16", **facts}
 

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from wide import datasets
-from wide.__main__ import Run, Store, do, table
+from wide.__main__ import do
 from wide.methods import METHODS, Problem, mse
 
 
@@ -34,32 +32,3 @@ def test_a_run_tells_error_seconds_memory_and_bytes(path):
     assert facts["mse"] == pytest.approx(40.0, rel=0.05)
     assert facts["peak_mb"] > 10
     assert facts["bytes"] > 1000
-
-
-def test_finished_runs_are_kept_and_failed_ones_are_run_again(tmp_path):
-    done, failed = Run("mnist", 10, "fresh", "ours"), Run("mnist", 10, "stale", "ours")
-    store = Store(tmp_path)
-    store.add(done, {"mse": 1.0, "bytes": 77})
-    store.add(failed, {"failed": "MemoryError"})
-
-    again = Store(tmp_path)
-    assert done in again
-    assert failed not in again
-    assert again.n_bytes(Run("mnist", 10, "none", "sample")) == 77
-    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2
-    assert json.loads((tmp_path / "runs.jsonl").read_text().splitlines()[0])["mse"] == 1.0
-
-
-def test_the_table_compares_with_the_best_reference():
-    common = {"dataset": "mnist", "k": 10, "seconds": 2.0, "peak_mb": 99}
-    common |= {"date": "2026-11-16", "machine": "a machine"}
-    rows = [
-        common | {"method": "k-means", "plan": "none", "seed": 0, "mse": 2.0},
-        common | {"method": "k-means", "plan": "none", "seed": 1, "mse": 4.0},
-        common | {"method": "ours", "plan": "fresh", "seed": 0, "mse": 2.02},
-    ]
-
-    text = table(rows)
-
-    assert "| ours | 1.0100, 2.0 s, 99 MB |" in text
-    assert "| k-means of all rows, one run | 2.0000, 2.0 s, 99 MB |" in text

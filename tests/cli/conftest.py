@@ -24,10 +24,10 @@ SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.3, columns=("x", 
 PUBLIC = replace(SPEC, origin=ss.features.Origin("declared", 20.0))
 
 
-def table(seed: int, n: int = 60) -> pa.Table:
+def table(seed, n=60):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, n))
-    return pa.table({"x": x, "y": y, "w": rng.integers(1, 5, n).astype(float)})
+    return pa.table({"x": x, "y": y})
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def plain_terminal(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def files(tmp_path_factory) -> Path:
+def files(tmp_path_factory):
     """points.csv, part-*.parquet, plan.json, day*.sketch, week.sketch, centroids.csv.
 
     points.sketch, which has cells. events.parquet, its sketches by day and shop in
@@ -47,25 +47,26 @@ def files(tmp_path_factory) -> Path:
     """
     folder = tmp_path_factory.mktemp("files")
     with contextlib.chdir(folder):
-        pyarrow.csv.write_csv(table(0).select(["x", "y"]), "points.csv")
+        pyarrow.csv.write_csv(table(0), "points.csv")
         ss.sketch("points.csv", n_clusters=3).save("points.sketch")
         for day in (1, 2):
-            pyarrow.parquet.write_table(table(day), f"part-{day}.parquet")
+            weighted = table(day).append_column("w", pa.array([1.0, 4.0] * 30))
+            pyarrow.parquet.write_table(weighted, f"part-{day}.parquet")
         Path("plan.json").write_text(SPEC.to_json(), encoding="utf-8")
-        days = [ss.sketch(table(day).select(["x", "y"]), SPEC) for day in (1, 2, 3)]
+        days = [ss.sketch(table(day), SPEC) for day in (1, 2, 3)]
         days[0].save("day1.sketch")
         days[1].save("day2.sketch")
         sum(days).save("week.sketch")
         Path("incoming").mkdir()
         dates = pa.array([date(2026, 1, 1 + i % 8) for i in range(200)])
-        events = table(4, 200).select(["x", "y"]).append_column("day", dates)
+        events = table(4, 200).append_column("day", dates)
         for name in ("events.parquet", "incoming/events.parquet"):
             pyarrow.parquet.write_table(events, name)
         shops = events.append_column("shop", pa.array([*"abc"] * 67)[:200])
         slices = ss.sketch_by(shops, by=["day", "shop"], spec=SPEC)
         slices.to_parquet("sketches.parquet")
         slices.merge().save("all.sketch")
-        people = table(4, n=3000).select(["x", "y"])
+        people = table(4, 3000)
         pyarrow.csv.write_csv(people, "people.csv")
         ss.sketch(people, PUBLIC).save("people.sketch")
         Path("centroids.csv").write_text("cluster,share,x,y\n0,0.6,0.0,0.0\n1,0.4,1.0,1.0\n")
@@ -74,18 +75,24 @@ def files(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def folder(files, tmp_path, monkeypatch) -> Path:
-    """A copy of the files, which is the current folder."""
-    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path))
+def here(tmp_path, monkeypatch):
+    """An empty folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def folder(files, here, monkeypatch):
+    """A copy of the files in the current folder."""
+    shutil.copytree(files, here, dirs_exist_ok=True)
+    monkeypatch.setenv("SKETCHSHIFT_DATA", str(here))
+    return here
 
 
 class Runner:
     """Runs a command line without a shell."""
 
-    def __call__(self, line: str, status: int = 0):
+    def __call__(self, line, status=0):
         words = shlex.split(line)
         result = CliRunner().invoke(main, words[1:] if words[0] == "sketchshift" else words)
         unexpected = result.exception and not isinstance(result.exception, SystemExit)
@@ -93,28 +100,24 @@ class Runner:
         assert result.exit_code == status, result.output
         return result
 
-    def facts(self, line: str) -> dict:
+    def facts(self, line):
         """The JSON object that the command prints, and nothing else on stdout."""
         return json.loads(self(f"{line} --json").stdout)
 
-    def error(self, line: str, status: int = 1) -> str:
-        """What a failing command says on stderr; nothing on stdout."""
+    def says(self, line, *words, status=0):
+        """What the command prints, with all these words in it."""
+        text = self(line, status).stdout
+        assert [each for each in words if each not in text] == [], text
+        return text
+
+    def error(self, line, *words, status=1):
+        """What a failing command says on stderr, with all these words; nothing on stdout."""
         result = self(line, status)
-        assert result.stdout == ""
-        assert "Traceback" not in result.stderr
+        assert (result.stdout, "Traceback" in result.stderr) == ("", False)
+        assert [each for each in words if each not in result.stderr] == [], result.stderr
         return result.stderr
 
 
 @pytest.fixture
-def run() -> Runner:
+def run():
     return Runner()
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A working folder for ``follow``: plan.json for columns x and y, a folder ``in`` for files."""
-    plan = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0, columns=("x", "y"))
-    (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
-    (tmp_path / "in").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path

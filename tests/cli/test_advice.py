@@ -15,11 +15,11 @@ from sketchshift.cli.output import Output
 from sketchshift.features.plan import planned_clusters
 
 
-def save(path: str, X: np.ndarray, names: str = "x,y") -> None:
+def save(path, X, names="x,y"):
     np.savetxt(path, X, delimiter=",", header=names, comments="")
 
 
-def step_of(result) -> str:
+def step_of(result):
     """The command at the end of what is said."""
     return result.stdout.splitlines()[-1].removeprefix("Next: ")
 
@@ -41,8 +41,8 @@ def test_cluster_says_how_many_rows_it_left_out(folder, run):
     run("sketch gaps.csv -k 2 --on-invalid skip -o kept.sketch")
 
     for line in ("gaps.csv --on-invalid skip", "kept.sketch"):
-        said = run(f"cluster {line} -k 2").stdout
-        assert "in 60 rows x 2 columns, 2 rows left out, decoded from" in said
+        words = "in 60 rows x 2 columns, 2 rows left out, decoded from"
+        run.says(f"cluster {line} -k 2", words)
 
 
 def test_steps_lead_from_the_clusters_to_a_page_and_to_labels(folder, run):
@@ -79,17 +79,16 @@ def test_inspecting_proposes_as_many_clusters_as_the_sketch_can_serve(
 )
 def test_more_clusters_than_planned_for_are_noted_in_the_words_of_python(line, ask, folder, run):
     ss.sketch("points.csv", n_clusters=8, cells=False).save("s.sketch")
+    note = (
+        "this sketch is of the size for 8 clusters, and 10 may be inaccurate. Sketch the data "
+        "again with n_clusters=10 (-k 10) and the usual size."
+    )
 
     for k in (8, "auto"):
         assert run(f"{line} -k {k}").stderr == ""
     with pytest.warns(ss.errors.PlanWarning) as told:
         ask(ss.load("s.sketch"), 10)
-    assert len(told) == 1
-    note = (
-        "this sketch is of the size for 8 clusters, and 10 may be inaccurate. Sketch the data "
-        "again with n_clusters=10 (-k 10) and the usual size."
-    )
-    assert str(told[0].message) == note
+    assert [str(each.message) for each in told] == [note]
     assert run(f"{line} -k 10").stderr == f"Note: {note}\n"
 
 
@@ -112,10 +111,9 @@ def test_a_choice_at_the_edge_says_how_to_look_further(folder, run):
     edge = "More than 7 clusters were not looked at. To look further"
     for file in ("seven.csv", "20.sketch"):
         line = f"cluster {file} -k auto --max-clusters"
-        assert f"{edge}:\n  sketchshift {line} 14\n" in run(f"{line} 7").stdout
-    said = run("cluster 7.sketch -k auto").stdout
-    assert f"{edge}, sketch the data again with -k 14." in said
-    assert "not looked at" not in run("cluster 20.sketch -k auto").stdout
+        run.says(f"{line} 7", f"{edge}:\n  sketchshift {line} 14\n")
+    run.says("cluster 7.sketch -k auto", f"{edge}, sketch the data again with -k 14.")
+    assert "not looked at" not in run.says("cluster 20.sketch -k auto", "Chose k = 7")
 
 
 def test_rows_without_clusters_are_said_to_have_none_and_the_commands_can_be_pasted(folder, run):
@@ -140,9 +138,9 @@ def test_rows_without_clusters_are_said_to_have_none_and_the_commands_can_be_pas
 def test_one_group_is_said_to_be_one(folder, run):
     save("one.csv", np.random.default_rng(1).normal(size=(3_000, 2)))
 
-    text = run("cluster one.csv -k auto").stdout
+    words = "The rows are one group: up to 20 clusters would only cut it into pieces."
+    text = run.says("cluster one.csv -k auto", words)
 
-    assert "The rows are one group: up to 20 clusters would only cut it into pieces." in text
     line, k = re.search(r"\n  (sketchshift cluster one.csv -k (\d+))\n", text).groups()
     assert run(line).stdout.startswith(f"{k} clusters in ")
 
@@ -151,9 +149,8 @@ def test_few_distinct_rows_are_no_edge(folder, run):
     """There are no more clusters than distinct rows, and those were all looked at."""
     Path("three.csv").write_text("x,y\n" + "0,0\n3,3\n0,3\n" * 40)
 
-    text = run("cluster three.csv -k auto").stdout
+    text = run.says("cluster three.csv -k auto", "Chose k = 3: the rows have 3 distinct values.")
 
-    assert "Chose k = 3: the rows have 3 distinct values." in text
     assert "not looked at" not in text
 
 
@@ -163,4 +160,4 @@ def test_a_rate_is_told_of_many_rows_only(folder, run, monkeypatch):
     assert "rows/s" not in run(line).stdout
     assert run.facts(line)["rows_per_second"] > 0
     monkeypatch.setattr(sys.modules["sketchshift.cli.sketch"], "FEWEST_FOR_RATE", 60)
-    assert " rows/s." in run(line).stdout
+    run.says(line, " rows/s.")

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 
 
-def labels(name: str = "labels.csv") -> np.ndarray:
+def labels(name="labels.csv"):
     reader = pyarrow.csv.read_csv if name.endswith(".csv") else pyarrow.parquet.read_table
     return reader(name)["cluster"].to_numpy()
 
@@ -57,16 +58,16 @@ def test_names_of_the_data_that_look_like_ours_are_names(run, folder, names, suf
 
     run(f"assign named.csv --centroids found.{suffix} -o labels.csv")
 
-    np.testing.assert_array_equal(labels() == labels()[-1], halves)
+    assert_array_equal(labels() == labels()[-1], halves)
 
 
 def test_rows_with_missing_values_get_minus_one(run, folder):
     Path("holes.csv").write_text("x,y\n0,0\n,1\n1,1\n")
 
-    result = run("assign holes.csv --centroids centroids.csv -o labels.csv")
+    line = "assign holes.csv --centroids centroids.csv -o labels.csv"
+    run.says(line, "1 row with missing or infinite values")
 
     assert labels().tolist() == [0, -1, 1]
-    assert "1 row with missing or infinite values" in result.stdout
 
 
 def test_a_table_without_names_and_with_text_is_labelled(run, folder):
@@ -100,8 +101,7 @@ def test_shares_of_other_rows_are_not_explained_as_those_of_the_same(run, folder
     Path("new.csv").write_text(rows.replace("a", "z").replace("b", "z"))
     run("cluster old.csv -k 2 --categories c -o found.csv")
 
-    part = run("assign old.csv --centroids found.csv -o labels.csv --where 'x = 1'").stdout
-    other = run("assign new.csv --centroids found.csv -o labels.csv").stdout
-
-    assert "`cluster` reported" not in part
-    assert "100 % of the rows have a value of 'c' that no cluster was found with" in other
+    line = "assign {}.csv --centroids found.csv -o labels.csv"
+    assert "`cluster` reported" not in run(f"{line} --where 'x = 1'".format("old")).stdout
+    other = "100 % of the rows have a value of 'c' that no cluster was found with"
+    run.says(line.format("new"), other)

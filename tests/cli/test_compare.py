@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,53 +16,44 @@ def shifted(folder):
     rng = np.random.default_rng(0)
     spec = ss.SketchSpec(2, 60, 1.0, columns=("x", "y"))
     for name, share in (("before", 0.5), ("after", 0.8)):
-        X = rng.normal(size=(500, 2)) + 7.0 * (rng.random(500) < share)[:, None]
-        ss.sketch(X, spec).save(folder / f"{name}.sketch")
-    return folder
+        X = rng.normal(size=(500, 2)) + 7.0 * (rng.random((500, 1)) < share)
+        ss.sketch(X, spec).save(f"{name}.sketch")
 
 
 LINE = "compare before.sketch after.sketch -k 2"
 
 
-def test_facts_and_lines_tell_the_same_as_python(shifted, run):
-    facts = run.facts(LINE)
-    text = run(LINE).stdout
-
+def test_lines_say_what_python_and_facts_say(shifted, run):
     found = ss.compare(ss.load("before.sketch"), ss.load("after.sketch"), n_clusters=2)
-    assert (facts["distance"], facts["threshold"]) == (found.distance, found.threshold)
-    assert (facts["drifted"], facts["rows"]) == (True, [500, 500])
-    assert [c["verdict"] for c in facts["clusters"]] == ["grew", "shrank"]
-    names = [cluster.name for cluster in found.decoding.profile.clusters]
-    assert [c["name"] for c in facts["clusters"]] == names
-    assert facts["sentence"] == text.splitlines()[0] == found.sentence
+    facts = run.facts(LINE)
+    text = run.says(
+        LINE,
+        f"500 rows and 500 rows: distance {found.distance:.3g}, threshold ",
+        "is less than 1e-15, and 1 % of distances are beyond the threshold.",
+        "Next: sketchshift compare before.sketch after.sketch --plot drift.png",
+    )
+
     grown, shrunk = facts["clusters"]
+    assert facts["sentence"] == found.sentence == text.splitlines()[0]
     assert found.sentence == (
-        f"The second has changed: '{names[0]}' grew from {100 * grown['share_first']:.0f} % to "
-        f"{100 * grown['share_second']:.0f} %; '{names[1]}' shrank from "
+        f"The second has changed: '{grown['name']}' grew from {100 * grown['share_first']:.0f} % to "
+        f"{100 * grown['share_second']:.0f} %; '{shrunk['name']}' shrank from "
         f"{100 * shrunk['share_first']:.0f} % to {100 * shrunk['share_second']:.0f} %."
     )
-    assert f"500 rows and 500 rows: distance {found.distance:.3g}, threshold " in text
-    assert "is less than 1e-15, and 1 % of distances are beyond the threshold." in text
-    assert "Next: sketchshift compare before.sketch after.sketch --plot drift.png" in text
 
 
 def test_drift_fails_where_scripts_ask_for_it_and_a_picture_is_written(shifted, run):
-    text = run(f"{LINE} --fail-on-drift --plot drift.png", status=1).stdout
+    words = "Wrote drift.png.", "Next: sketchshift cluster after.sketch -k auto"
+    text = run.says(f"{LINE} --fail-on-drift --plot drift.png", *words, status=1)
 
     assert text.startswith("The second has changed: ")
-    assert (shifted / "drift.png").read_bytes().startswith(b"\x89PNG")
-    assert "Wrote drift.png." in text
-    assert "Next: sketchshift cluster after.sketch -k auto" in text
+    assert Path("drift.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_no_drift_is_said_and_is_no_failure(folder, run):
-    text = run("compare day1.sketch day2.sketch --fail-on-drift").stdout
-
-    assert text.startswith("The second has not changed by more than chance.\n")
-    assert "60 rows and 60 rows: distance" in text
+    words = "The second has not changed by more than chance.\n", "60 rows and 60 rows: distance"
+    run.says("compare day1.sketch day2.sketch --fail-on-drift", *words)
 
 
 def test_tables_of_sketches_are_compared_as_their_sums(folder, run):
-    facts = run.facts("compare day1.sketch sketches.parquet -k 1")
-
-    assert facts["rows"] == [60, 200]
+    assert run.facts("compare day1.sketch sketches.parquet -k 1")["rows"] == [60, 200]

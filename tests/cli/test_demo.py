@@ -13,28 +13,22 @@ import sketchshift as ss
 ROWS = 273_280
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def test_the_demo_writes_a_sketch_a_picture_and_data_to_go_on_with(run):
-    text = run("demo").stdout
+def test_the_demo_writes_a_sketch_a_picture_and_data_to_go_on_with(here, run):
+    text = run.says("demo", f"{ROWS:,} pixels", "Next: sketchshift cluster demo.sketch -k 5")
 
     png = Path("demo.png").read_bytes()
     assert png.startswith(b"\x89PNG")
     assert struct.unpack(">II", png[16:24]) > (1000, 500)
-    assert f"{ROWS:,} pixels" in text
     assert "\x1b[" not in text
     assert max(map(len, text.splitlines())) <= 100
     assert " ".join(text.split("\n\n          ")[1].split()[:4]) == "cluster share red blue"
-    assert "Next: sketchshift cluster demo.sketch -k 5" in text
     run("cluster demo.sketch -k 5")
     run("sketch demo.parquet --by part --columns red,green,blue -k 3 -o parts.parquet")
     assert ss.load("parts.parquet").counts.sum() == ROWS
 
 
-def test_the_python_that_the_demo_prints_gives_the_same_bytes(run):
+@pytest.mark.thorough
+def test_the_python_that_the_demo_prints_gives_the_same_bytes(here, run):
     """Five colours from 16 kB, nearly those of k-means, which has read every row many times."""
     facts = run.facts("demo")
     written = Path("demo.sketch").read_bytes()
@@ -45,17 +39,16 @@ def test_the_python_that_the_demo_prints_gives_the_same_bytes(run):
 
     assert Path("demo.sketch").read_bytes() == written
     assert (facts["rows"], facts["bytes"], facts["data_bytes"]) == (ROWS, len(written), 2 * ROWS)
-    assert [row["centroid"] for row in facts["clusters"]] == names["colours"].tolist()
-    assert [row["share"] for row in facts["clusters"]] == names["shares"].tolist()
+    found = [(row["centroid"], row["share"]) for row in facts["clusters"]]
+    assert found == [*zip(names["colours"].tolist(), names["shares"].tolist(), strict=True)]
     best = facts["mean_squared_error_of_k_means"]
     assert best < facts["mean_squared_error"] < 1.1 * best
 
 
-def test_without_matplotlib_the_demo_says_what_to_install(run, monkeypatch):
+def test_without_matplotlib_the_demo_says_what_to_install(here, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
-    text = run("demo").stdout
+    run.says("demo", 'pip install "sketchshift[view]"')
 
-    assert 'pip install "sketchshift[view]"' in text
     assert Path("demo.sketch").exists()
     assert not Path("demo.png").exists()

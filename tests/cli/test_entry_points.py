@@ -6,7 +6,6 @@ import json
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 from sketchshift.cli import main
 from sketchshift.cli.main import ENTRY_POINTS
@@ -37,7 +36,7 @@ sentence = "not a command"
 def stranger(tmp_path, monkeypatch):
     """Installs a package with these entry points, as pip would."""
 
-    def install(**entry_points: str) -> None:
+    def install(**entry_points):
         (tmp_path / "stranger.py").write_text(MODULE, encoding="utf-8")
         (tmp_path / "broken_stranger.py").write_text("import not_there_at_all\n", encoding="utf-8")
         info = tmp_path / "stranger-1.0.dist-info"
@@ -62,14 +61,6 @@ def test_a_package_adds_a_command_with_an_entry_point(stranger, run):
     assert run.error("count") == "Error: there are no words. Give some.\n"
 
 
-def test_an_error_of_such_a_command_has_a_traceback_when_asked_for(stranger):
-    stranger(count="stranger:count")
-
-    result = CliRunner().invoke(main, ["--debug", "count"])
-
-    assert type(result.exception).__name__ == "DataError"
-
-
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
@@ -88,15 +79,11 @@ def test_a_broken_command_says_so_and_breaks_no_other(stranger, run, place, reas
     assert run("--version").stdout.startswith("sketchshift")
 
 
-def test_no_package_replaces_a_command_of_ours(stranger, run):
+def test_no_package_replaces_a_command_of_ours(stranger, run, folder, monkeypatch):
+    """Only help, and a name that is not ours, ask the packages that are installed."""
     stranger(merge="stranger:count")
 
     assert "Count words" not in run("merge --help").stdout
     assert main.list_commands(None).count("merge") == 1
-
-
-def test_a_command_of_ours_looks_for_no_other(folder, run, monkeypatch):
-    """Only help, and a name that is not ours, ask the packages that are installed."""
     monkeypatch.delattr(sys.modules["sketchshift.cli.main"], "_commands_elsewhere")
-
-    assert run("inspect day1.sketch").exit_code == 0
+    run("inspect day1.sketch")

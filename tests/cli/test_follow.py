@@ -10,11 +10,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree, which
+from unittest.mock import patch
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import sketchshift as ss
 from sketchshift.live.command import METRICS, PREFIX
@@ -35,53 +37,60 @@ FIRST = date(2026, 1, 1)
 PATIENCE = 60  # seconds, on a busy machine
 
 
-def rows_of(day: int, n: int = 300, shift: float = 0.0, seed: int | None = None) -> pa.Table:
+@pytest.fixture
+def place(here):
+    """A working folder: plan.json for columns x and y, a folder ``in`` for files."""
+    Path("plan.json").write_text(SPEC.to_json(), encoding="utf-8")
+    Path("in").mkdir()
+
+
+def rows_of(day, n=300, shift=0.0, seed=None):
     x, y = np.random.default_rng(day if seed is None else seed).normal(size=(2, n)) + shift
     return pa.table({"x": x, "y": y, "day": [FIRST + timedelta(day)] * n})
 
 
-def write(day: int, **options) -> None:
+def write(day, **options):
     """A file that is there at once, as a follower may look at any time."""
     draft = Path("in/.draft.parquet")
     pyarrow.parquet.write_table(rows_of(day, **options), draft)
     draft.rename(f"in/{options.get('seed', day):04d}.parquet")
 
 
-def with_key(table: pa.Table, name: str, values: pa.Array) -> None:
+def with_key(table, name, values):
     """A file whose rows have this key instead of a day."""
     number = len(list(Path("in").iterdir()))
     table = table.drop_columns("day").append_column(name, values)
     pyarrow.parquet.write_table(table, f"in/{number:03d}.parquet")
 
 
-def alarms(state: str = "st") -> list[dict]:
+def alarms(state="st"):
     path = Path(state, "alarms.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def test_slices_are_values_of_the_column_and_the_last_one_waits(place, run):
     """What is said of the others is what ``since_when`` says."""
-    days = pa.concat_tables([rows_of(day) for day in range(4)])
-    shuffled = days.take(np.random.default_rng(0).permutation(len(days)))
-    pyarrow.parquet.write_table(shuffled, "in/all.parquet")
+    days = pa.concat_tables([rows_of(day) for day in (2, 0, 3, 1)])
+    pyarrow.parquet.write_table(days, "in/all.parquet")
     with_key(rows_of(7, n=50), "day", pa.nulls(50, pa.date32()))
 
-    lines = run(LINE).stdout.splitlines()
+    run.says(
+        LINE,
+        "\n3 complete slices by day, no alarms."
+        "\nNo drift: of 2 windows up to the last 2 slices none differs",
+        "\n300 rows wait for the end of their slice.\n50 rows have no day, and are in no slice.\n",
+    )
     facts = run.facts(LINE)
 
-    assert lines[2] == "3 complete slices by day, no alarms."
-    assert lines[3].startswith("No drift: of 2 windows up to the last 2 slices none differs")
-    assert lines[4:6] == [
-        "300 rows wait for the end of their slice.",
-        "50 rows have no day, and are in no slice.",
-    ]
-    assert (facts["slices"], facts["complete_slices"], facts["rows"]) == (5, 3, 1250)
-    assert (facts["rows_of_next_slice"], facts["rows_without_slice"]) == (300, 50)
-    found = ss.drift.since_when({day: ss.sketch(rows_of(day), SPEC) for day in range(3)})
-    last = facts["last"]
-    assert last["slice"] == "2026-01-03"
-    assert last["distance"] == pytest.approx(found.strongest.test.distance)
-    assert (last["rows_before"], last["rows"]) == found.strongest.counts
+    counts = {"slices": 5, "complete_slices": 3, "rows_of_next_slice": 300}
+    counts |= {"rows": 1250, "rows_without_slice": 50}
+    assert counts.items() <= facts.items()
+    strongest = ss.drift.since_when(
+        {day: ss.sketch(rows_of(day), SPEC) for day in range(3)}
+    ).strongest
+    told = {"slice": "2026-01-03", "distance": pytest.approx(strongest.test.distance)}
+    told |= dict(zip(("rows_before", "rows"), strongest.counts, strict=True))
+    assert told == {name: facts["last"][name] for name in told}
 
     write(1, n=50, seed=100)
     write(4)
@@ -98,8 +107,9 @@ def test_a_change_is_one_alarm_with_its_day_whenever_its_rows_came(place, run):
         assert new == (alarms() if day == 9 else [])
 
     (alarm,) = alarms()
-    assert (alarm["slice"], alarm["since"], alarm["rows"]) == ("2026-01-09", "2026-01-09", 300)
-    assert (alarm["rows_before"], facts["alarms"]) == (2400, 1)
+    told = {"slice": "2026-01-09", "since": "2026-01-09", "rows": 300, "rows_before": 2400}
+    assert told.items() <= alarm.items()
+    assert facts["alarms"] == 1
     assert alarm["distance"] > alarm["threshold"]
     assert alarm["sentence"].startswith("Drift since day 2026-01-09: the last 1 slice")
     assert facts["last"]["rows"] + facts["last"]["rows_before"] == 900  # since the alarm
@@ -117,18 +127,17 @@ def test_alarms_last_as_long_as_slices_differ_from_a_reference_also_late_ones(pl
 
     told = [(alarm["since"], alarm["rows_before"]) for alarm in alarms()]
     assert told == [(f"2026-01-0{day}", 3000) for day in (6, 7, 8)]
-    assert "was watched with another --reference" in run.error("follow in st --watch")
+    run.error("follow in st --watch", "was watched with another --reference")
 
 
 def test_what_cannot_be_compared_is_refused(place, run):
     write(0)
     run("follow in one --plan plan.json")
-    assert "has no slices to compare" in run.error("follow in one --watch")
-    other = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=2.0, columns=("x", "y"))
-    ss.sketch(rows_of(1), other).save("other.sketch")
+    run.error("follow in one --watch", "has no slices to compare")
+    ss.sketch(rows_of(1), replace(SPEC, bandwidth=2.0)).save("other.sketch")
     run(LINE)
-    said = run.error("follow in st --watch --reference other.sketch")
-    assert "made with another plan than the cube" in said
+    line = "follow in st --watch --reference other.sketch"
+    run.error(line, "made with another plan than the cube")
 
 
 def test_hours_ascend_where_clocks_are_set_back(place, run):
@@ -148,34 +157,26 @@ def test_keys_that_are_no_times_are_refused_with_what_to_do(place, run):
     for text in ("31.01.2026", "01.02.2026", "02.02.2026"):
         with_key(rows_of(0), "day", pa.array([text] * 300))
 
-    for told in (run.error(LINE), run.error("compare st --over day")):
-        assert "such as '01.02.2026', which are not in the order of time." in told
-        assert "Make new slices by 'day(day)', which are dates." in told
+    words = "such as '01.02.2026', which are not in the order of time."
+    for line in (LINE, "compare st --over day"):
+        run.error(line, words, "Make new slices by 'day(day)', which are dates.")
     line = "follow in new --by 'day(day)' --plan plan.json --watch"
     assert run.facts(line)["complete_slices"] == 2
     rmtree("in")
     Path("in").mkdir()
     with_key(rows_of(0), "flag", pa.array([True, False] * 150))
-    said = run.error("follow in flags --by flag --plan plan.json --watch")
-    assert "no times. Begin a new cube with slices by a time or a day." in said
+    line = "follow in flags --by flag --plan plan.json --watch"
+    run.error(line, "no times. Begin a new cube with slices by a time or a day.")
 
 
-def test_an_alarm_is_written_once_by_two_programs_and_after_a_crash(place, monkeypatch):
+def test_an_alarm_is_written_once_by_two_programs_and_after_a_crash(place):
     for day in range(6):
         write(day, shift=3.0 * (day in (2, 4)))
     cube = ss.live.follow("in", "st", spec=SPEC, by="day")
     both = Monitor("st"), Monitor("st")
-    commit = Monitor._commit
-
-    def crash(self):
-        if self.last.slice == "2026-01-03":
-            raise ZeroDivisionError
-        commit(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Monitor, "_commit", crash)
-        with pytest.raises(ZeroDivisionError):
-            ss.live.watch("st")
+    crash = patch.object(Monitor, "_commit", side_effect=ZeroDivisionError)
+    with crash, pytest.raises(ZeroDivisionError):
+        ss.live.watch("st")  # at the first alarm
     with Path("st/alarms.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"sli')  # of another that was killed
 
@@ -196,16 +197,15 @@ def test_a_file_of_alarms_that_is_not_ours_is_refused(place, run):
     run("follow in st --by day --plan plan.json")
     Path("st/alarms.jsonl").write_text("mine\n", encoding="utf-8")
 
-    assert "its last line is no alarm of this cube. Move the file away." in run.error(
-        "follow in st --watch"
-    )
+    words = "its last line is no alarm of this cube. Move the file away."
+    run.error("follow in st --watch", words)
 
 
 # Programs that go on.
 
 
 @contextmanager
-def process_of(words: list[str], **options) -> Iterator[subprocess.Popen]:
+def process_of(words, **options):
     with subprocess.Popen(words, **options) as process:
         try:
             yield process
@@ -213,7 +213,7 @@ def process_of(words: list[str], **options) -> Iterator[subprocess.Popen]:
             process.kill()
 
 
-def wait_for(condition, process: subprocess.Popen):
+def wait_for(condition, process):
     end = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert process.poll() is None
@@ -222,27 +222,22 @@ def wait_for(condition, process: subprocess.Popen):
     return found
 
 
-def last_judged() -> str:
+def last_judged():
     """The newest day that was compared, or none."""
     kept = ss.live.Cube.open("st").positions.get("watch") if is_cube("st") else None
     return kept["last"]["slice"] if kept else ""
 
 
 @pytest.mark.parametrize(
-    ("n_days", "n_kills", "jump"),
-    [
-        (18, 3, 10),
-        pytest.param(365, 50, 200, marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
-    ],
+    ("n_days", "n_kills"),
+    [(10, 2), pytest.param(365, 50, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
 )
-def test_days_are_watched_across_kills_and_no_row_is_lost_or_doubled(
-    n_days, n_kills, jump, place, run
-):
-    moments = random.Random(0)
-    for kill in range(n_kills):
+def test_days_are_watched_across_kills_and_no_row_is_lost_or_doubled(n_days, n_kills, place, run):
+    moments, jump = random.Random(0), n_days // 2
+    for days in np.array_split(range(n_days), n_kills):
         before = last_judged()
         with process_of([*COMMAND, "--every", "0.02"]) as process:
-            for day in range(n_days * kill // n_kills, n_days * (kill + 1) // n_kills):
+            for day in days.tolist():
                 write(day, shift=0.8 if day >= jump else 0.0)
                 write(day // 2, n=7, seed=1000 + day)
             wait_for(lambda n=before: last_judged() > n, process)
@@ -267,12 +262,12 @@ def test_a_source_that_fails_is_reported_and_metrics_follow_what_comes(place):
     with process_of(words, stdout=-1, stderr=-1, text=True) as process:
         address = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())[0]
 
-        def wait(condition) -> dict[str, float]:
+        def wait(condition):
             return wait_for(lambda: condition(m := read_metrics(address)) and m, process)
 
         quiet = wait(lambda m: "distance" in m)
         Path("in").rename("away")
-        told = process.stderr.readline()
+        warned = process.stderr.readline()
         wait(lambda m: m["behind_seconds"] > 0.5)
         Path("away").rename("in")
         wait(lambda m: m["behind_seconds"] == 0)
@@ -282,24 +277,25 @@ def test_a_source_that_fails_is_reported_and_metrics_follow_what_comes(place):
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=PATIENCE)
 
-    assert told.startswith("Warning: this look at in failed: ")
+    assert warned.startswith("Warning: this look at in failed: ")
     assert process.returncode == 130
     assert output.count("Alarm: ") == 1
-    assert (quiet["alarms_total"], quiet["drifted"], quiet["invalid_rows"]) == (0.0, 0.0, 0.0)
+    assert {"alarms_total": 0.0, "drifted": 0.0, "invalid_rows": 0.0}.items() <= quiet.items()
     assert quiet["distance"] < quiet["threshold"]
     assert "since_timestamp_seconds" not in quiet
-    assert (drifted["alarms_total"], drifted["drifted"]) == (1.0, 1.0)
+    began = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
+    told = {"alarms_total": 1.0, "drifted": 1.0, "since_timestamp_seconds": began}
+    assert told.items() <= drifted.items()
     assert drifted["distance"] > drifted["threshold"]
     assert drifted["p_value"] < 0.001
-    assert drifted["since_timestamp_seconds"] == datetime(2026, 1, 5, tzinfo=UTC).timestamp()
     assert {name.removesuffix("_total") for name in drifted} == set(METRICS)
 
 
-def read_metrics(address: str) -> dict[str, float]:
+def read_metrics(address):
     with urlopen(address) as answer:
-        text = answer.read().decode()
-    pairs = re.findall(rf"^{PREFIX}(\w+) (\S+)$", text, flags=re.MULTILINE)
-    return {name: float(value) for name, value in pairs}
+        families = [*text_string_to_metric_families(answer.read().decode())]
+    samples = [sample for family in families for sample in family.samples]
+    return {sample.name.removeprefix(PREFIX): sample.value for sample in samples}
 
 
 # The page.
@@ -331,37 +327,32 @@ DASHBOARD = PAGE.parents[1] / "examples" / "grafana" / "sketchshift-follow.json"
 
 
 def test_the_page_and_the_dashboard_have_every_metric():
+    """The dashboard is one that Grafana imports: a data source to fill in, and unique numbers."""
     served = {
         PREFIX + name + "_total" * (kind == "counter"): kind for name, (kind, *_) in METRICS.items()
     }
     text = DASHBOARD.read_text(encoding="utf-8")
     rows = re.findall(rf"^\| `({PREFIX}\w+)` \| (\w+) \|", PAGE.read_text(), flags=re.MULTILINE)
+    dashboard = json.loads(text)
+    panels = dashboard["panels"]
 
     assert set(re.findall(rf"{PREFIX}\w+", text)) == set(served)
     assert dict(rows) == served
-
-
-def test_the_dashboard_is_one_that_grafana_imports():
-    """What its importer asks for: a data source to fill in, and unique numbers."""
-    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
-    panels = dashboard["panels"]
-
     assert dashboard["id"] is None
     assert [given["name"] for given in dashboard["__inputs"]] == ["DS_PROMETHEUS"]
     assert {panel["datasource"]["uid"] for panel in panels} == {"${DS_PROMETHEUS}"}
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-def expressions() -> list[str]:
+def expressions():
     """All that the dashboard asks Prometheus for, with its variables filled in."""
-    asked = re.findall(r'"expr": "(.*)"', DASHBOARD.read_text(encoding="utf-8"))
-    variables = {"$job": ".*", "$instance": ".*", "$__rate_interval": "10s", '\\"': '"'}
-    for name, value in variables.items():
-        asked = [each.replace(name, value) for each in asked]
-    return asked
+    text = DASHBOARD.read_text(encoding="utf-8")
+    for name, value in {"$job": ".*", "$instance": ".*", "$__rate_interval": "10s"}.items():
+        text = text.replace(name, value)
+    return [json.loads(asked) for asked in re.findall(r'"expr": (".*")', text)]
 
 
-def ask(port: int, expression: str) -> list[float] | None:
+def ask(port, expression):
     """What a server of Prometheus answers, if it has started."""
     url = f"http://127.0.0.1:{port}/api/v1/query?query={quote(expression)}"
     with suppress(OSError), urlopen(url) as answer:
@@ -391,7 +382,7 @@ def test_prometheus_sees_the_alarm_in_its_own_query(place):
         server += [f"--web.listen-address=127.0.0.1:{own}", "--log.level=error"]
         with process_of(server) as prometheus:
 
-            def wait(expression: str, value: float) -> None:
+            def wait(expression, value):
                 wait_for(lambda: ask(own, expression) == [value], prometheus)
 
             wait(f"{PREFIX}slices", 5)

@@ -26,22 +26,27 @@ GROUPS = {
 COMMANDS = [command for group in GROUPS.values() for command in group]
 
 
-def help_of(command: str) -> str:
+def help_of(command):
     with main.make_context("sketchshift", [command], resilient_parsing=True) as parent:
         found = main.get_command(parent, command)
         ctx = found.make_context(command, [], parent, resilient_parsing=True)
         return found.get_help(ctx)
 
 
-def examples_in(text: str) -> list[str]:
+def examples_in(text):
     lines = text.split("Examples:\n")[1].split("\n\n")[0].splitlines()
     return [line.strip() for line in lines]
 
 
-EXAMPLES = [example for command in COMMANDS for example in examples_in(help_of(command))]
+EXAMPLES = [
+    example
+    for command in COMMANDS
+    for example in examples_in(help_of(command))
+    if command != "demo"  # has its own tests
+]
 
 
-def sections_of(text: str) -> dict[str, list[str]]:
+def sections_of(text):
     """The headings that end with a colon at the margin, and the lines below each."""
     sections: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -52,17 +57,13 @@ def sections_of(text: str) -> dict[str, list[str]]:
     return sections
 
 
-def test_the_commands_are_listed_by_what_people_want_to_do(run):
+def test_the_commands_are_listed_by_what_people_want_to_do_a_line_each(run):
     sections = sections_of(run("--help").stdout)
-    shown = {title: [line.split()[0] for line in lines] for title, lines in sections.items()}
+    shown = {title: [line.split()[0] for line in sections[title]] for title in GROUPS}
+    lines = [line for title in GROUPS for line in sections[title]]
 
     assert main.list_commands(None)[: len(COMMANDS)] == COMMANDS
-    assert {title: shown[title] for title in GROUPS} == GROUPS
-
-
-def test_what_a_command_does_fits_in_a_line_of_a_terminal(run):
-    lines = [line for title in GROUPS for line in sections_of(run("--help").stdout)[title]]
-
+    assert shown == GROUPS
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
     assert max(map(len, lines)) <= 78
 
@@ -70,8 +71,8 @@ def test_what_a_command_does_fits_in_a_line_of_a_terminal(run):
 def test_options_for_experts_are_shown_on_demand(run):
     short, long = (run(f"cluster {flag}").stdout for flag in ("--help", "--help-all"))
 
-    assert list(sections_of(short))[-1] == "Options"
-    assert list(sections_of(long))[-2:] == ["Options", "Expert options"]
+    *_, last = sections_of(long)
+    assert last == "Expert options"
     assert sections_of(long)["Options"] == sections_of(short)["Options"]
     assert "--decoder" not in short
     assert "Keys: n_atoms, n_initializations, fitted_model" in " ".join(long.split())
@@ -80,21 +81,20 @@ def test_options_for_experts_are_shown_on_demand(run):
 PAPER = ("bandwidth", "frequencies", "atom", "decoder", "fourier", "residual", "seed")
 
 
-@pytest.mark.parametrize("command", ["cluster", "assign", "merge", "compare", "sketch", "plan"])
-def test_everyday_options_do_not_speak_like_the_paper(command):
-    text = " ".join(sections_of(help_of(command))["Options"]).lower()
+def test_everyday_options_do_not_speak_like_the_paper():
+    for command in ("cluster", "assign", "merge", "compare", "sketch", "plan"):
+        text = " ".join(sections_of(help_of(command))["Options"]).lower()
+        assert [word for word in PAPER if word in text] == [], command
 
-    assert [word for word in PAPER if word in text] == []
 
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_has_two_or_three_examples_and_what_comes_next(command):
-    text = help_of(command)
-
-    assert len(examples_in(text)) in (2, 3)
-    assert all(example.startswith(f"sketchshift {command}") for example in examples_in(text))
-    assert "Then: `sketchshift" in text
-    assert all(option in text for option in ("--json", "--help-all", "--help"))
+def test_every_help_has_two_or_three_examples_and_what_comes_next():
+    for command in COMMANDS:
+        text = help_of(command)
+        examples = examples_in(text)
+        assert len(examples) in (2, 3)
+        assert all(example.startswith(f"sketchshift {command}") for example in examples)
+        words = "Then: `sketchshift", "--json", "--help-all", "--help"
+        assert [word for word in words if word not in text] == []
 
 
 def test_options_and_keys_are_few():
@@ -119,24 +119,20 @@ def test_every_example_in_the_help_runs(example, folder, run):
 
 
 def test_examples_of_the_group_run(folder, run):
-    examples = examples_in(run("--help").stdout)
-
-    assert len(examples) == 2
-    run(examples[1])  # the first is the demo's
+    _, other = examples_in(run("--help").stdout)  # the first is the demo's
+    run(other)
 
 
 def test_the_version_is_that_of_the_package(run):
     assert run("--version").stdout.split()[-1] == ss.__version__
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["sketch", "--help"], ["demo", "--help"], ["cluster", "--help"]]
-)
-def test_help_imports_nothing_heavy(arguments):
-    code = f"""
+def test_help_imports_nothing_heavy():
+    code = """
 import sys
 from sketchshift.cli import main
-main({arguments!r}, standalone_mode=False)
+for words in (["--help"], ["sketch", "--help"], ["demo", "--help"], ["cluster", "--help"]):
+    main(words, standalone_mode=False)
 heavy = ("pyarrow", "matplotlib", "sklearn", "scipy", "rich", "narwhals")
 sys.exit(", ".join(name for name in heavy if name in sys.modules) or 0)
 """
@@ -147,13 +143,14 @@ sys.exit(", ".join(name for name in heavy if name in sys.modules) or 0)
 
 def test_the_program_is_installed_and_its_exit_status_is_that_of_the_shell(folder):
     """Three real processes: done, failed, misuse."""
-
-    def run_program(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
-
-    done = run_program("sketch", "points.csv", "-o", "p.sketch", "--plan", "plan.json", "--json")
-    failed = run_program("inspect", "nothing.sketch")
-    misuse = run_program("merge")
+    done, failed, misuse = (
+        subprocess.run([PROGRAM, *line.split()], capture_output=True, text=True)
+        for line in (
+            "sketch points.csv -o p.sketch --plan plan.json --json",
+            "inspect nothing.sketch",
+            "merge",
+        )
+    )
 
     assert [done.returncode, failed.returncode, misuse.returncode] == [0, 1, 2], done.stderr
     assert json.loads(done.stdout)["rows"] == 60

@@ -17,9 +17,7 @@ def test_facts_and_lines_tell_the_same_as_python(folder, run):
 
     found = ss.drift.watch(ss.load("sketches.parquet"), by="day", n_clusters=2)
     assert [(s["key"], s["rows"]) for s in slices] == [(f"2026-01-0{i}", 25) for i in range(1, 9)]
-    assert slices[0]["before"] is None
     assert slices[3]["before"]["distance"] == found.slices[3].before.distance
-    assert slices[3]["shares"] == found.slices[3].shares.tolist()
     assert lines[0] == "8 slices by day, 200 rows: no alarms."
     head = "day rows verdict change before threshold earlier threshold cluster 0 cluster 1"
     assert lines[4].split() == head.split()
@@ -42,10 +40,10 @@ def test_a_jump_is_an_alarm_and_can_be_a_failing_status(folder, run):
 
     result = run("compare jump.parquet -k 2 --fail-on-drift --plot jump.svg", status=1)
 
-    lines = result.stdout.splitlines()
-    assert lines[0] == "4 slices by key, 400 rows: 1 alarm."
-    assert lines[1].startswith("3: ")
-    assert lines[1].endswith(" of rows, compared with the slice before.")
+    first, second, *lines = result.stdout.splitlines()
+    assert first == "4 slices by key, 400 rows: 1 alarm."
+    assert second.startswith("3: ")
+    assert second.endswith(" of rows, compared with the slice before.")
     assert [line.split()[2] for line in lines if line.startswith("3  ")] == ["alarm"]
     assert Path("jump.svg").exists()
 
@@ -59,12 +57,11 @@ def test_sketches_in_a_row_are_watched_in_the_order_given(folder, run):
     assert facts["by"] == "file"
     assert [s["key"] for s in facts["slices"]] == files
     assert facts["slices"][1]["before"]["distance"] == np.linalg.norm(a.z - b.z)
-    step = line.replace("-k 2", "--plot drift.png")
-    assert run(line).stdout.endswith(f"\nNext: sketchshift {step}\n")
+    run.says(line, f"\nNext: sketchshift {line.replace('-k 2', '--plot drift.png')}\n")
 
 
 @pytest.fixture
-def restless(folder) -> None:
+def restless(folder):
     """Days whose clusters vary by themselves; on the last one there is a cluster of its own."""
     rng = np.random.default_rng(0)
     shares = np.repeat(rng.uniform(0.4, 0.6, 12), 1_500)
@@ -83,9 +80,8 @@ def test_a_reference_makes_of_slices_that_vary_one_alarm_that_counts(restless, r
     assert verdicts == ["reference"] * 9 + ["same"] * 2 + ["alarm"]
     assert facts["reference"] == "day < '2026-01-10'"
     last = facts["slices"][-1]
-    assert last["before"] is None
-    assert last["usual"]["drifted"] is True
-    assert f"\n2026-01-12: {last['sentence']}\n" in run(line).stdout
+    assert (last["before"], last["usual"]["drifted"]) == (None, True)
+    run.says(line, f"\n2026-01-12: {last['sentence']}\n")
 
 
 def test_where_most_slices_alarm_a_reference_is_proposed_that_works(restless, run):
@@ -103,7 +99,5 @@ def test_small_changes_are_listed_and_are_no_failure(folder, run):
     X = rng.normal(size=(80_000, 2)) + 9.0 * (rng.random(80_000) < shares)[:, None]
     ss.sketch_by(X, by=np.arange(80_000) // 20_000, n_clusters=2).to_parquet("calm.parquet")
 
-    text = run("compare calm.parquet -k 2 --fail-on-drift").stdout
-
-    assert text.startswith("4 slices by key, 80,000 rows: no alarms, ")
-    assert "\nSmall changes, not alarms: 2" in text
+    words = "4 slices by key, 80,000 rows: no alarms, ", "\nSmall changes, not alarms: 2"
+    run.says("compare calm.parquet -k 2 --fail-on-drift", *words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 
 import numpy as np
 import pandas as pd
@@ -17,8 +16,7 @@ HOSTILE = "unit price, net ($)"
 def tables(folder):
     """Tables as people have them, beside the files of the other tests."""
     rng = np.random.default_rng(0)
-    n = 600
-    group = rng.integers(3, size=n)
+    n, group = 600, rng.integers(3, size=600)
     frame = pd.DataFrame(
         {
             "order id": np.arange(n),
@@ -31,18 +29,17 @@ def tables(folder):
         }
     )
     frame.loc[::10, "weight (kg)"] = np.nan
-    frame.to_csv(folder / "messy sales.csv", sep=";", decimal=",", index=False)
-    frame.to_parquet(folder / "sales.parquet")
-    frame[["it's a category", "sold on"]].to_csv(folder / "words.csv", index=False)
+    frame.to_csv("messy sales.csv", sep=";", decimal=",", index=False)
+    frame.to_parquet("sales.parquet")
+    frame[["it's a category", "sold on"]].to_csv("words.csv", index=False)
     strange = frame.astype(object).where(frame.notna(), "tbd")
-    strange.to_csv(folder / "strange sales.csv", sep="^", index=False)
-    return folder
+    strange.to_csv("strange sales.csv", sep="^", index=False)
 
 
 OPTION = r"--(?:[a-z]+-?)+ (?:'[^']*'(?:\"'\"'[^']*')*|\"[^\"]*\"|[^\s;.,)]+(?:,[^\s;.,)]+)*)"
 
 
-def proposals(command: str, said: str) -> list[str]:
+def proposals(command, said):
     """Every command, and every option to be added to this one, that a text proposes."""
     found = re.findall(r"^(?:Next: |  )sketchshift (.+)$", said, re.MULTILINE)
     found += [c for c in re.findall(r"`sketchshift ([^`]+)`", said) if not re.search("[A-Z]{4}", c)]
@@ -55,21 +52,16 @@ def proposals(command: str, said: str) -> list[str]:
 
 GOOD = [
     "cluster 'messy sales.csv'",
-    "cluster 'messy sales.csv' -k 3 -o c.csv",
-    "cluster 'messy sales.csv' -k 3 -o c.csv --plot c.png",
     "cluster sales.parquet -k 3 --scale log",
     "cluster 'strange sales.csv' --csv sep=^ --csv missing=tbd",
-    "cluster 'strange sales.csv' -k 3 --csv sep=^ --csv missing=tbd -o c.csv --plot c.png",
     "cluster 'strange sales.csv' -k 3 --csv sep=^ --csv missing=tbd -o c.csv --plot c.png "
     "--where 'hour < 20'",
     "plan 'strange sales.csv' -k 3 --csv sep=^ --csv missing=tbd --where 'hour < 20' -o p.json",
     "cluster points.csv",
-    "cluster points.csv -k 2 --columns x,y",
     "cluster week.sketch -k 2",
     "cluster sketches.parquet -k 2 --where \"shop = 'a'\"",
     "sketch 'messy sales.csv' -k 3 -o s.sketch",
     "sketch sales.parquet --by month -k 3 -o months.parquet",
-    "plan 'messy sales.csv' -k 3 -o p.json",
     "plan people.csv --drift -o p.json --columns x",
     "merge day1.sketch day2.sketch -o m.sketch",
     "merge week.sketch --minus day1.sketch -o left.sketch",
@@ -120,9 +112,7 @@ def test_a_list_that_is_given_twice_adds_up(run, tables):
 
 
 def test_units_that_are_taken_as_they_are_on_demand_are_not_argued_about(run, tables):
-    said = run("cluster sales.parquet -k 2 --scale none")
-
-    assert "standardize" not in said.stdout + said.stderr
+    assert "standardize" not in run("cluster sales.parquet -k 2 --scale none").output
 
 
 def test_a_table_below_lines_of_notes_is_said_to_begin_further_down(run, folder):
@@ -130,63 +120,34 @@ def test_a_table_below_lines_of_notes_is_said_to_begin_further_down(run, folder)
     table = "place,area,people\n" + "".join(f"p{i},{i}.5,{i * i % 7}\n" for i in range(30))
     (folder / "below notes.csv").write_text(notes + table)
 
-    said = run.error("cluster 'below notes.csv'", 1)
+    said = run.error("cluster 'below notes.csv'", "the table seems to begin at line 7")
 
-    assert "the table seems to begin at line 7" in said
-    tail = said.rpartition("as in: ")[2].strip()
-    assert tail == "tail -n +7 'below notes.csv' > table.csv"
+    assert said.endswith("as in: tail -n +7 'below notes.csv' > table.csv\n")
     assert (notes + table).splitlines()[6] == "place,area,people"
 
 
-def fails(run, command: str) -> str:
-    """What a command says that cannot be carried out, wherever the fault is."""
-    status = 2 if command in MISUSED else 1
-    return run.error(command, status)
-
-
-MISUSED = ("compare points.csv week.sketch", "sketch sketches.parquet -k 3 -o s.sketch")
-MISUSED = (*MISUSED, "merge points.csv week.sketch -o m.sketch")
-
-BAD = [
-    "cluster words.csv",
-    "cluster sales.parquet --columns month,hour",
-    "cluster 'messy sales.csv' --on-invalid raise",
-    "cluster points.csv -k 100",
-    "cluster missing.sketch",
-    "cluster sketches.parquet -k 2 --where \"shop = 'nowhere'\"",
-    "compare points.csv week.sketch",
-    "sketch sketches.parquet -k 3 -o s.sketch",
-    "merge points.csv week.sketch -o m.sketch",
-]
+BAD = {
+    "cluster words.csv": 1,
+    "cluster sales.parquet --columns month,hour": 1,
+    "cluster 'messy sales.csv' --on-invalid raise": 1,
+    "cluster points.csv -k 100": 1,
+    "cluster missing.sketch": 1,
+    "cluster sketches.parquet -k 2 --where \"shop = 'nowhere'\"": 1,
+    "compare points.csv week.sketch": 2,
+    "sketch sketches.parquet -k 3 -o s.sketch": 2,
+    "merge points.csv week.sketch -o m.sketch": 2,
+}
 
 
 @pytest.mark.filterwarnings("ignore:The clusters:sketchshift.errors.PlanWarning")
-@pytest.mark.parametrize("command", BAD)
-def test_what_an_error_proposes_works(run, tables, command):
+def test_what_an_error_proposes_works(run, tables):
     """One that names no command and no option gives a reason at least."""
-    said = fails(run, command)
+    pasted = []
+    for command, status in BAD.items():
+        said = run.error(command, status=status)
+        assert said.startswith(("Error: ", "Usage: "))
+        pasted += proposals(command, said)
 
-    assert said.startswith(("Error: ", "Usage: "))
-    for line in proposals(command, said):
+    assert len(pasted) >= 4
+    for line in pasted:
         run(line)
-
-
-def test_the_battery_of_errors_proposes_something(run, tables):
-    """Or the test above would pass whatever was said."""
-    assert sum(len(proposals(command, fails(run, command))) for command in BAD) >= 4
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("Next: sketchshift inspect 'a b'", ["inspect 'a b'"]),
-        ("Do it: sketchshift cluster a.sketch -k auto", ["cluster a.sketch -k auto"]),
-        ("try --scale log", ["c --scale log"]),
-        ("with --columns 'a b,c'.", ["c --columns 'a b,c'"]),
-        ("This skips; --on-invalid mean keeps all.", ["c --on-invalid mean"]),
-        ("Take `sketchshift plan DATA -k 3`", []),
-    ],
-)
-def test_proposals_are_found(said, expected):
-    assert proposals("c", said) == expected
-    assert all(shlex.split(line) for line in expected)

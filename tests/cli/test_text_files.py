@@ -17,9 +17,8 @@ LINE = "sketch x.csv -k 2 --columns x,y"
 
 
 @pytest.fixture(autouse=True)
-def text(tmp_path, monkeypatch):
+def text(here):
     """x.csv in the current folder."""
-    monkeypatch.chdir(tmp_path)
     Path("x.csv").write_text(TEXT)
     spool_stdin.cache_clear()
     yield
@@ -32,6 +31,13 @@ def test_standard_input_gives_the_sketch_of_the_same_file(run):
     assert CliRunner().invoke(main, [*piped, "-o", "pipe.sketch"], input=TEXT).exit_code == 0
 
     assert ss.load("pipe.sketch") == ss.load("file.sketch")
+
+
+def test_a_name_may_begin_as_those_of_home_folders_do(run):
+    Path("x.csv").rename("~x.csv")
+    run("sketch '~x.csv' -k 2 --columns x,y -o '~x.sketch'")
+
+    assert ss.load("~x.sketch").count == 300
 
 
 def test_what_an_error_proposes_for_a_word_works_when_it_is_pasted(run):

@@ -11,22 +11,22 @@ import pytest
 import sketchshift as ss
 
 
-def plan_in(name: str) -> ss.SketchSpec:
+def plan_in(name):
     return ss.SketchSpec.from_json(Path(name).read_text(encoding="utf-8"))
 
 
 def test_a_plan_is_that_of_python_and_says_how_it_shares_the_numbers(folder, run):
     line = "plan events.parquet -k 3 -o p.json --columns x,y"
-    facts, text = run.facts(line), run(line).stdout
-
     spec = ss.plan("events.parquet", 3, columns=["x", "y"])
     J, m = spec.cells.n_cells, spec.sketch_size
     share = 5 * J / (5 * J + 2 * m)
-    assert plan_in("p.json") == spec
-    assert facts["cells"]["share_of_numbers"] == pytest.approx(share, abs=0.02)
+
     words = f"planned on 200 rows: {J} cells ({round(100 * share)} % of the numbers), {m} waves"
-    assert f"It was {words}." in text
-    assert words in run("inspect p.json").stdout
+    run.says(line, f"It was {words}.")
+    run.says("inspect p.json", words)
+    assert plan_in("p.json") == spec
+    told = run.facts(line)["cells"]["share_of_numbers"]
+    assert told == pytest.approx(share, abs=0.02)
 
 
 def test_inspecting_tells_of_rows_far_out_and_of_partial_weights(folder, run):
@@ -34,12 +34,10 @@ def test_inspecting_tells_of_rows_far_out_and_of_partial_weights(folder, run):
     rows = [[0.0, 0.0], [300.0, 0.0], [0.0, -1e12]]
     ss.sketch(rows, spec, sample_weight=[1.0, 1.0, 0.5]).save("far.sketch")
 
-    text, where = run("inspect far.sketch").stdout, run.facts("inspect far.sketch")["where"]
-
+    run.says("inspect far.sketch", "1.5, of which waves miss 0.5; up to ", "partial weights")
+    where = run.facts("inspect far.sketch")["where"]
     assert where.pop("farthest") == pytest.approx(1e12 / spec.scale, rel=1e-3)
     assert where == {"in_cells": 1.0, "outer": 1.0, "far": 0.5, "partial": 1}
-    assert "1.5, of which waves miss 0.5; up to " in text
-    assert "partial weights" in text
     assert run.facts("inspect week.sketch")["where"] is None
 
 

@@ -8,11 +8,8 @@ import importlib.util
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpydoc.docscrape
 
@@ -25,7 +22,7 @@ FOR_BUILDERS = {"CorrelationFunction", "Problem", "one_blas_thread"}  # a senten
 BY_HAND_NEVER = {ss.Sketch, ss.privacy.PrivateSketch}  # made by the library, with private fields
 
 
-def modules() -> Iterator[ModuleType]:
+def modules():
     """Every module of the package that can be imported here."""
     for info in pkgutil.walk_packages(ss.__path__, f"{ss.__name__}."):
         is_here = importlib.util.find_spec("cupy") or not NEEDS_CUPY.match(info.name)
@@ -33,7 +30,7 @@ def modules() -> Iterator[ModuleType]:
             yield importlib.import_module(info.name)
 
 
-def public_things() -> dict[str, Any]:
+def public_things():
     """Functions and classes that the reference describes, by their names."""
     rooms = [ss, *(getattr(ss, name) for name in dir(ss) if name not in ss.__all__)]
     offered = {name: getattr(room, name) for room in rooms for name in room.__all__}
@@ -46,13 +43,13 @@ def public_things() -> dict[str, Any]:
     }
 
 
-def is_noun(thing: Any) -> bool:
+def is_noun(thing):
     """Whether it is a class with parameters of its own."""
     is_kind = inspect.isclass(thing) and not issubclass(thing, Exception | Enum)
     return is_kind and not getattr(thing, "_is_protocol", False) and thing not in BY_HAND_NEVER
 
 
-def parameters_of(function: Any) -> list[str]:
+def parameters_of(function):
     names = inspect.signature(function).parameters
     return [name for name in names if name != "self"]
 

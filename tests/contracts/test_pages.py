@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import math
 import re
-import subprocess
-import sys
+import runpy
 from itertools import zip_longest
 from pathlib import Path
 
@@ -24,22 +22,12 @@ SECONDS = re.compile(r"\d+\.\d+ s(, [\d,]+ rows/s)?")
 NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e-?\d+)?")
 
 
-def load_pages():
-    place = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module
-
-
-pages = load_pages()
-
-
-def words(line: str) -> list[str]:
+def words(line):
     """The words of a line, without the seconds that differ from run to run."""
     return SECONDS.sub("", line).split()
 
 
-def is_like(shown: str, printed: str) -> bool:
+def is_like(shown, printed):
     """Whether two words are equal, or numbers that differ by what another processor may change."""
     if shown == printed:
         return True
@@ -49,18 +37,20 @@ def is_like(shown: str, printed: str) -> bool:
     return all(is_near(*pair) for pair in zip(*numbers, strict=True))
 
 
-def is_near(shown: str, printed: str) -> bool:
+def is_near(shown, printed):
     """Within 1 %, or two units of the last decimal that is shown; whole numbers within 1 %."""
     a, b = (float(number.replace(",", "")) for number in (shown, printed))
     decimals = len(shown.partition(".")[2].partition("e")[0])
     return math.isclose(a, b, rel_tol=0.01, abs_tol=2 * 10**-decimals if decimals else 0.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
 def test_a_page_shows_what_its_code_prints(name, tmp_path):
     text = (ROOT / name).read_text(encoding="utf-8")
+    pages = runpy.run_path(str(ROOT / "docs" / "pages.py"))
 
-    fresh = pages.run_page(text, tmp_path)
+    fresh = pages["run_page"](text, tmp_path)
 
     for shown, printed in zip_longest(text.splitlines(), fresh.splitlines(), fillvalue=""):
         pairs = zip_longest(words(shown), words(printed), fillvalue="")
@@ -85,12 +75,12 @@ def test_a_page_has_no_block_that_does_not_run(name):
 @pytest.mark.parametrize(
     "code", [code for comment, code in BLOCK.findall(CONTRIBUTING) if not comment]
 )
-def test_code_for_contributors_runs_when_pasted(code, tmp_path):
-    """In a process of its own: what it registers is for it alone."""
-    words = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+def test_code_for_contributors_runs_when_pasted(code, tmp_path, monkeypatch):
+    """Its last lines are assertions. What it registers is forgotten when the test is over."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pasted.py").write_text(code)
 
-    assert done.returncode == 0, done.stderr
+    runpy.run_path(str(tmp_path / "pasted.py"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -105,7 +95,7 @@ def test_modules_and_names_in_a_page_exist(page):
     assert [name for name in names - ENTRY_POINTS if not exists(name)] == []
 
 
-def exists(name: str) -> bool:
+def exists(name):
     """Whether a dotted name is that of a module, or of something in one."""
     parts = name.split(".")
     for n in range(len(parts), 0, -1):
@@ -123,10 +113,7 @@ def exists(name: str) -> bool:
 
 
 def test_a_changed_number_is_noticed():
-    assert is_like("13.2189", "13.2190")
-    assert is_like("0.2", "0.3")
-    assert not is_like("13.2189", "14.2")
-    assert not is_like("1.005", "1.1")
-    assert not is_like("5", "6")
-    assert not is_like("clusters", "cluster")
+    pairs = "13.2189 13.2190", "0.2 0.3", "13.2189 14.2", "1.005 1.1", "5 6", "clusters cluster"
+
+    assert [is_like(*pair.split()) for pair in pairs] == [True] * 2 + [False] * 4
     assert not is_like("5", "")

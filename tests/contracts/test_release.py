@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def load(path: str):
+def load(path):
     spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -101,19 +101,10 @@ def test_a_compiler_that_happens_to_be_there_and_fails_is_left_alone(monkeypatch
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
 
     assert build.find_compiler() is None
+    with pytest.raises(SystemExit, match=r"^sketchshift needs a C\+\+ compiler, and none was fo"):
+        build.compile_library(tmp_path / "kernels.native.so")
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: name)
     assert build.find_compiler() == build.zig()
-
-
-def test_no_compiler_at_all_is_one_sentence(monkeypatch, tmp_path):
-    monkeypatch.delenv("CXX", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
-
-    with pytest.raises(
-        SystemExit, match=r"^sketchshift needs a C\+\+ compiler, and none was found"
-    ):
-        build.compile_library(tmp_path / "kernels.native.so")
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import pytest
 import sketchshift as ss
 
 SPEC = ss.SketchSpec(2, 16, bandwidth=1.0, columns=("x", "y"))
-PLAIN = ss.SketchSpec(2, 16, bandwidth=1.0)
 KEYS = pa.schema({"day": pa.string(), "month": pa.int64(), "shop": pa.string()})
 
 
@@ -44,15 +43,6 @@ def write_events(folder, formats=("parquet",)):
     return table
 
 
-def test_folders_are_keys_in_every_format(tmp_path):
-    """The folders were written by pyarrow."""
-    table = write_events(tmp_path, ("parquet", "csv", "arrow"))
-
-    for by in ("shop", ["shop", "month"], ["month(day)", "shop"]):
-        expected = ss.sketch_by(table, by, SPEC, columns=["x", "y"])
-        assert ss.sketch_by(tmp_path, by, SPEC) == expected
-
-
 def test_folders_are_what_other_readers_find(tmp_path):
     """Of dates, DuckDB makes dates and pyarrow text; here they are text, as in text files."""
     duckdb = pytest.importorskip("duckdb")
@@ -72,22 +62,21 @@ def test_folders_are_what_other_readers_find(tmp_path):
         assert ss.sketch(folder, SPEC, where=where) == ss.sketch(rows, SPEC)
 
 
-def test_conditions_on_folders_choose_the_rows_of_plans_sketches_and_keys(tmp_path):
+def test_folders_of_every_format_are_keys_and_conditions_on_them_choose_rows(tmp_path):
+    """The folders were written by pyarrow."""
     folder = tmp_path / "events"
-    table = write_events(folder, ("parquet", "csv"))
+    table = write_events(folder, ("parquet", "csv", "arrow"))
+    for by in ("shop", ["shop", "month"], ["month(day)", "shop"]):
+        assert ss.sketch_by(folder, by, SPEC) == ss.sketch_by(table, by, SPEC, columns=["x", "y"])
     for where in ("shop IS NULL", "day <> '2026-01-02' AND x > 0 OR month IN (1, 10)"):
         expected = ss.sketch(table, SPEC, where=where)
         assert 0 < expected.count < len(table)
         assert ss.sketch(folder, SPEC, where=where) == expected
         assert ss.sketch(f"{folder}/day=*", SPEC, where=where) == expected
         assert ss.sketch_by(folder, "month", SPEC, where=where).merge() == expected
-    planned = ss.plan(folder, 2, columns=["x", "y"], where="month = 10", standardize=True)
-    assert (
-        planned.scale
-        == ss.plan(
-            table.filter(ds.field("month") == 10), 2, columns=["x", "y"], standardize=True
-        ).scale
-    )
+    given = {"n_clusters": 2, "columns": ["x", "y"], "standardize": True}
+    october = table.filter(ds.field("month") == 10)
+    assert ss.plan(folder, where="month = 10", **given).scale == ss.plan(october, **given).scale
 
 
 def test_a_column_of_the_file_comes_before_the_name_of_its_folder(tmp_path):
@@ -143,7 +132,7 @@ def test_values_of_a_followed_folder_are_text_whatever_comes(tmp_path):
 
 def test_files_whose_folders_cannot_meet_a_condition_are_left_after_a_block(tmp_path):
     X = np.random.default_rng(0).normal(size=(100, 2))
-    taken: Counter[str] = Counter()
+    taken = Counter()
 
     def open_slowly(path, request):
         for part in np.split(X, 10):

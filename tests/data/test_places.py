@@ -86,11 +86,17 @@ def draw(source, n_rows=1000, seed=0, keep=lambda _: None):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_sorted_file_is_sampled_from_all_along(name, folder):
-    """1000 rows of a normal law: their mean is off by 0.03, that of the first 1000 by 2."""
-    source = open_large(folder / name)
+def test_a_sorted_file_is_sampled_from_all_along_and_each_row_named(name, folder):
+    """1000 rows of a normal law: their mean is off by 0.03, that of the first 1000 by 2.
 
-    sample = draw(source)
+    Messages name the row where it lies.
+    """
+    source, named = open_large(folder / name), []
+
+    def keep(block):
+        named.append((block.source, block.first_row, block.values[0, 0]))
+
+    sample = draw(source, keep=keep)
     first, again, other = (draw(source, 100, seed).values.tolist() for seed in (1, 1, 2))
 
     rows = np.searchsorted(X[:, 0], sample.values[:, 0])
@@ -101,18 +107,6 @@ def test_a_sorted_file_is_sampled_from_all_along(name, folder):
     np.testing.assert_allclose(sample.values.mean(axis=0), 0.0, atol=0.1)
     assert sample.values.min() < -2.0 < 2.0 < sample.values.max()
     assert first == again != other
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_the_rows_of_every_block_can_be_named(name, folder):
-    """Messages name the row where it lies."""
-    named = []
-
-    def keep(block):
-        named.append((block.source, block.first_row, block.values[0, 0]))
-
-    draw(open_large(folder / name), 100, keep=keep)
-
     for where, row, value in named[::10]:
         if "counted from byte" in where:
             text, place = (folder / name).read_bytes(), int(where.split(",")[-2].split()[-1])

@@ -16,11 +16,11 @@ from sketchshift.data import Access, open_source, sample
 from sketchshift.data.sample import draw_head, draw_rows
 
 
-def draw(data, n_rows: int, seed: int = 0, **options):
+def draw(data, n_rows, seed=0, **options):
     return draw_rows(open_source(data, **options), n_rows, seed=seed, keep=lambda _: None)
 
 
-def as_counter(X: np.ndarray) -> Counter:
+def as_counter(X):
     return Counter(map(tuple, X.tolist()))
 
 

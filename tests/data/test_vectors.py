@@ -284,16 +284,9 @@ def test_another_column_is_another_reading(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
     monkeypatch.setattr(checkpoint, "SHARE", np.inf)
     path = write(pa.table({"a": fixed(X), "b": fixed(-X)}), tmp_path / "x.arrow")
-    spec, seen = ss.plan(X, 2), []
+    spec = ss.plan(X, 2)
 
-    def stop(n_rows, share):
-        seen.append(n_rows)
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ss.sketch(path, spec, columns=["a"], checkpoint=tmp_path / "c", progress=stop)
-    assert (tmp_path / "c").exists()
+    ss.sketch(path, spec, columns=["a"], checkpoint=tmp_path / "c")
     with pytest.raises(DataError, match="vector"):
         ss.sketch(path, spec, columns=["b"], checkpoint=tmp_path / "c")
 
@@ -315,8 +308,6 @@ def test_frames_and_series_of_vectors_are_read(check_rows):
         check_rows(frame, X)
         assert open_source(frame).columns is None
         check_rows(frame[frame.columns[0]], X)
-    with pytest.raises(DataError, match=r"one column.*to_frame"):
-        open_source(pl.Series([1.0]))
 
 
 def test_objects_of_pandas_that_are_no_vectors_are_refused_by_their_row():

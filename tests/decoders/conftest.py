@@ -4,13 +4,17 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
 import sketchshift as ss
 from sketchshift.decoders import Box
 from sketchshift.metrics import lloyd, mse, rse
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +51,12 @@ def central_differences():
 
 
 @pytest.fixture(scope="session")
-def wine() -> pd.DataFrame:
+def wine():
     return load_wine(as_frame=True).data
 
 
 @pytest.fixture(scope="session")
-def of_wine(wine) -> ss.Decoding:
+def of_wine(wine):
     return ss.decode(ss.sketch(wine, n_clusters=3, standardize=True), 3)
 
 

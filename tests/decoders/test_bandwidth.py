@@ -9,12 +9,13 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.decoders.paper.bandwidth import MAX_ROWS
+from sketchshift.errors import DataError, SpecError
 
 CENTRES = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.5)])  # of the paper's first figure
 
 
 @pytest.fixture(scope="module")
-def clouds() -> np.ndarray:
+def clouds():
     """Three clusters in the plane, of standard deviation 0.05, a little off the origin."""
     rng = np.random.default_rng(0)
     return CENTRES[rng.integers(0, 3, 5000)] + 0.05 * rng.normal(size=(5000, 2)) + [0.3, 7.0]
@@ -50,7 +51,7 @@ def test_it_is_a_share_of_a_weighted_radius(clouds, factor):
     ],
 )
 def test_rows_without_distances_are_refused(rows, fact):
-    with pytest.raises(ss.errors.DataError, match=fact):
+    with pytest.raises(DataError, match=fact):
         ss.decoders.bandwidth(np.asarray(rows))
 
 
@@ -58,13 +59,13 @@ def test_rows_without_distances_are_refused(rows, fact):
 def test_data_that_no_spec_reaches_is_refused(clouds, factor):
     """And no square of it overflows on the way: warnings are errors."""
     says = r"a spec takes 1e-20 to 1e\+20. Multiply the data"
-    with pytest.raises(ss.errors.DataError, match=says):
+    with pytest.raises(DataError, match=says):
         ss.decoders.bandwidth(factor * clouds)
 
 
 @pytest.mark.parametrize(("option", "value"), [("n_clusters", 0), ("seed", -1)])
 def test_parameters_are_checked(clouds, option, value):
-    with pytest.raises(ss.errors.SpecError, match=f"'{option}' parameter of bandwidth must be an"):
+    with pytest.raises(SpecError, match=f"'{option}' parameter of bandwidth must be an"):
         ss.decoders.bandwidth(clouds, **{option: value})
 
 

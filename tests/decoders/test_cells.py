@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.spatial import cKDTree
 from sklearn.cluster import KMeans
 
 import sketchshift as ss
+from sketchshift.errors import DataError, PlanWarning, SpecError
 from sketchshift.features.cells import n_cells_for, plan_cells
 
 RNG = np.random.default_rng(0)
@@ -35,7 +37,7 @@ def test_clusters_are_as_good_as_those_of_k_means_also_without_waves(make):
         assert ss.metrics.mse(X, centroids) <= 1.02 * best / len(X)
 
 
-def grid(side: int, rows: int, std: float = 0.15) -> tuple[np.ndarray, np.ndarray]:
+def grid(side, rows, std=0.15):
     """Rows of side^2 clusters in the plane, one unit apart, and the means of these."""
     steps = np.arange(float(side))
     means = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
@@ -61,14 +63,9 @@ def test_many_cells_have_a_center_in_each_of_many_clusters_and_are_no_more_than_
     assert 13_500 < cells.n_cells <= 14_000
     assert cKDTree(84.0 * cells.table).query(means)[0].max() < 0.5
     assert cells.within * 84.0**2 < 2 * 0.15**2
-    assert cells == plan_cells(X / 84.0, 14_000)
 
 
-def test_numbers_are_shared_between_cells_and_waves():
-    spec = ss.plan(blobs(), 6, cells=True)
-
-    assert 479 <= 2 * spec.sketch_size + spec.cells.n_cells * 9 <= 480
-    assert spec.cells.n_rows == 20_000
+def test_of_numbers_that_are_shared_cells_get_more_the_more_rows_there_are():
     numbers = [n_cells_for(m, n, 10, 10) for m, n in ((2000, 22), (2000, 2_000), (2000, 200_000))]
     assert numbers[0] <= 1 < 20 < numbers[1] < numbers[2]
     assert n_cells_for(400, 200_000, 10, 10) > 0.8 * 400 / 21  # few numbers: nearly all
@@ -80,10 +77,10 @@ def test_a_far_row_is_told_of_and_changes_no_cluster(size):
     sketch = ss.sketch(X, n_clusters=6)
     far = ss.sketch(np.full((1, 4), size * float(sketch.spec.scale)), sketch.spec)
 
-    with pytest.warns(ss.errors.PlanWarning, match="Rows of weight 1 lie .* belong to no cluster"):
+    with pytest.warns(PlanWarning, match="Rows of weight 1 lie .* belong to no cluster"):
         found = ss.decode(sketch + far, 6)
 
-    np.testing.assert_allclose(found.centroids, ss.decode(sketch, 6).centroids, atol=1e-6)
+    assert_allclose(found.centroids, ss.decode(sketch, 6).centroids, atol=1e-6)
     assert not found.is_good
     assert np.isfinite(found.cost)
     if size >= 1e9:
@@ -98,7 +95,7 @@ def test_clusters_of_rows_like_the_plans_are_trusted_and_others_are_not():
     unseen = ss.plan(X[X[:, 0] < np.quantile(X[:, 0], 0.2)], 8)
 
     found = ss.decode(ss.sketch(X, n_clusters=8), 8)
-    with pytest.warns(ss.errors.PlanWarning, match="would tell more"):
+    with pytest.warns(PlanWarning, match="would tell more"):
         poor = ss.decode(ss.sketch(X, unseen), 8)
 
     assert (found.is_good, poor.is_good) == (True, False)
@@ -116,6 +113,8 @@ def random_case(seed):
     X = middle + size * rng.standard_t(rng.choice([1, 2, 5]), size=(n, d))
     if rng.random() < 0.2:
         X = np.round(X / size) * size
+    if rng.random() < 0.4:
+        X[rng.random(n) < 0.3] *= 10.0 ** rng.uniform(0, 12)
     seen = X[: int(rng.integers(1, n + 1))]
     center = seen.mean(axis=0)
     width = max(float(np.sqrt(seen.var(axis=0).sum())), 1e-9 * float(np.abs(center).max()), 1e-9)
@@ -130,13 +129,18 @@ def random_case(seed):
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
 def test_no_cost_is_ever_above_its_bound(seed):
+    """Nor where the sketch says that the rows are: nothing is left there but rounding."""
     X, weights, spec, centroids = random_case(seed)
+    sketch = ss.sketch(X, spec, sample_weight=weights)
+    cells = sketch.cells + sketch.outer + sketch.far
+    told = spec.center_vector + spec.scale_vector * cells.means[cells.weights > 0.0]
 
-    certificate = ss.certify(ss.sketch(X, spec, sample_weight=weights), centroids)
+    certificate = ss.certify(sketch, centroids)
 
     assert certificate.cost_bound >= cost(X, centroids, weights)
     assert certificate.weights.sum() == pytest.approx(1.0)
     assert certificate.bounds.sum() == pytest.approx(certificate.cost_bound)
+    assert ss.certify(sketch, told).cost_bound >= cost(X, told, weights)
 
 
 @pytest.mark.slow
@@ -144,22 +148,6 @@ def test_no_cost_is_ever_above_its_bound(seed):
 @given(st.integers(0, 2**32 - 1))
 def test_no_cost_of_ten_thousand_is_ever_above_its_bound(seed):
     test_no_cost_is_ever_above_its_bound.hypothesis.inner_test(seed)
-
-
-@settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1))
-def test_no_bound_is_broken_by_partial_weights_of_far_rows(seed):
-    """Centroids stand where the sketch says that the rows are: nothing is left but rounding."""
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_t(2, size=(int(rng.integers(2, 40)), 2))
-    rows[rng.random(len(rows)) < 0.3] *= 10.0 ** rng.uniform(0, 12)
-    weights = rng.random(len(rows)) * 10.0 ** rng.uniform(-2, 2)
-    spec = ss.plan(rng.normal(size=(200, 2)), 2, cells=True)
-    sketch = ss.sketch(rows, spec, sample_weight=weights)
-    cells = sketch.cells + sketch.outer + sketch.far
-    centroids = spec.center_vector + spec.scale_vector * cells.means[cells.weights > 0.0]
-
-    assert ss.certify(sketch, centroids).cost_bound >= cost(rows, centroids, weights)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -206,7 +194,7 @@ def test_rows_that_are_all_far_are_decoded():
 def test_what_needs_waves_says_so(use):
     sketch = ss.sketch(blobs(500), n_clusters=3, cells=True).prefix(0)
 
-    with pytest.raises(ss.errors.DataError, match="this needs waves"):
+    with pytest.raises(DataError, match="this needs waves"):
         use(sketch, 2)
 
 
@@ -215,19 +203,17 @@ def test_a_comparison_tells_of_rows_that_no_wave_has_seen():
     X = blobs(3000)
     sketch = ss.sketch(X, n_clusters=6, cells=True)
     far = ss.sketch(X + 1e9 * (np.arange(3000) >= 2000)[:, None], sketch.spec)
-    with pytest.warns(ss.errors.PlanWarning, match="rows of weight 1,000 lie beyond the reach"):
+    with pytest.warns(PlanWarning, match="rows of weight 1,000 lie beyond the reach"):
         ss.compare(sketch, far, n_clusters=3)
 
 
-def test_a_sketch_without_cells_proves_nothing_and_says_so():
+def test_a_sketch_without_rows_proves_nothing_and_centroids_are_checked():
     X = blobs(500)
     sketch = ss.sketch(X, n_clusters=3, cells=True)
-    with pytest.raises(ss.errors.DataError, match="only sketches with cells prove anything"):
-        ss.certify(ss.sketch(X, n_clusters=3, cells=False), X[:3])
-    with pytest.raises(ss.errors.DataError, match="nothing to prove"):
+    with pytest.raises(DataError, match="nothing to prove"):
         ss.certify(sketch - sketch, X[:3])
     for bad in (X[:3, :2], np.full((2, 4), np.nan), np.zeros((0, 4)), "ab"):
-        with pytest.raises(ss.errors.SpecError, match="centroids"):
+        with pytest.raises(SpecError, match="centroids"):
             ss.certify(sketch, bad)
 
 
@@ -237,5 +223,5 @@ def cost(X, centroids, weights=None):
 
 
 @pytest.fixture(scope="module")
-def of_one_column() -> ss.SketchSpec:
+def of_one_column():
     return ss.plan(RNG.normal(size=(3000, 1)), 2)

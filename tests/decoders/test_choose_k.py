@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 
 import sketchshift as ss
@@ -14,7 +15,7 @@ from sketchshift.decoders.problem import Problem
 from sketchshift.errors import SpecError
 
 
-def mixture(k: int, d: int, n: int = 6_000, apart: float = 3.0) -> np.ndarray:
+def mixture(k, d, n=6_000, apart=3.0):
     rng = np.random.default_rng((k, d))
     return apart * rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d))
 
@@ -38,7 +39,7 @@ def test_the_curve_has_every_number_up_to_the_largest_and_clusters_are_those_of_
     auto = ss.decode(sketch, n_clusters="auto")
     curve = auto.curve
 
-    np.testing.assert_array_equal(curve.n_clusters, np.arange(1, 10))
+    assert_array_equal(curve.n_clusters, np.arange(1, 10))
     values = np.array([curve.misfit, curve.score, curve.inertia])
     assert values.shape == (3, 9)
     assert ((values > 0) & np.isfinite(values)).all()
@@ -48,7 +49,7 @@ def test_the_curve_has_every_number_up_to_the_largest_and_clusters_are_those_of_
     assert (np.diff(curve.inertia) < 0.01).all()
     assert str(curve.chosen) in repr(curve)
     chosen, _ = ss.decoders.decode_range(sketch, [curve.chosen, 9])
-    np.testing.assert_array_equal(auto.centroids, chosen.centroids)
+    assert_array_equal(auto.centroids, chosen.centroids)
     assert chosen.curve is None
 
 
@@ -120,10 +121,8 @@ def test_the_noise_is_the_mean_square_distance_between_sketches_of_rows_and_of_t
 @pytest.mark.parametrize(
     ("n_clusters", "most", "message"),
     [
-        *(
-            ("auto", wrong, "'max_clusters' .* an integer from 1 to 100000")
-            for wrong in (0, "many")
-        ),
+        ("auto", 0, "'max_clusters' .* an integer from 1 to 100000"),
+        ("auto", "many", "'max_clusters' .* an integer from 1 to 100000"),
         (2, 4, r"must be None unless n_clusters is 'auto'\. Got 4"),
         ("best", None, 'must be "auto" or an integer from 1 to 100000'),
     ],

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.spatial.distance import cdist
 
 import sketchshift as ss
 from sketchshift.decoders.objective import CorrelationFunction
+from sketchshift.errors import DataError, SpecError
 
 
 @pytest.fixture
-def problem():
+def problem(rng):
     """Points, frequencies, a residual, and a weight of each frequency."""
-    rng = np.random.default_rng(0)
     turns = (rng.normal(size=(3, 400)) / (2 * np.pi * 0.7)).astype(np.float32)
     residual = (rng.normal(size=400) + 1j * rng.normal(size=400)) / 20
     return rng.normal(size=(8, 3)), turns, residual, rng.uniform(0, 2, size=400)
@@ -32,20 +33,20 @@ def test_values_and_derivatives_are_those_of_the_definition(problem, central_dif
     def gradient(c, h=1e-3):
         return central_differences(f, c, h)
 
-    np.testing.assert_allclose(correlation(C), f(C), atol=1e-6)
-    np.testing.assert_allclose(correlation.gradient(C), gradient(C, 1e-5), atol=5e-6)
+    assert_allclose(correlation(C), f(C), atol=1e-6)
+    assert_allclose(correlation.gradient(C), gradient(C, 1e-5), atol=5e-6)
     hessians = central_differences(gradient, C, 1e-3)
-    np.testing.assert_allclose(correlation.hessian(C), hessians, atol=5e-5)  # fourth derivatives
+    assert_allclose(correlation.hessian(C), hessians, atol=5e-5)  # fourth derivatives
     assert correlation.hessian(C[0]).shape == (1, 3, 3)
 
 
-def test_the_correlation_function_is_the_kernel_density_but_for_the_noise_of_frequencies():
+def test_the_correlation_function_is_the_kernel_density_but_for_the_noise_of_frequencies(rng):
     """E f_z = KDE: over 400 draws of 20 frequencies, means within 4 standard errors.
 
     Each draw's part of z is 1 / sqrt(400) of that of a sketch of its own. On a row, between rows
     and far from all.
     """
-    X = np.random.default_rng(0).normal(size=(12, 2))
+    X = rng.normal(size=(12, 2))
     places = np.array([X[0], [0.5, -0.5], [9.0, 0.0]])
     density = np.exp(-cdist(places, X, "sqeuclidean") / (2 * 0.8**2)).mean(axis=1)
 
@@ -62,8 +63,8 @@ def test_a_sketch_is_searched_in_its_normalised_coordinates(X, spec):
 
     value, gradient = CorrelationFunction.of(ss.sketch(X[:1], spec)).value_and_gradient(row)
 
-    np.testing.assert_allclose(value, 1.0, atol=2e-5)
-    np.testing.assert_allclose(gradient, 0.0, atol=2e-4)
+    assert_allclose(value, 1.0, atol=2e-5)
+    assert_allclose(gradient, 0.0, atol=2e-4)
 
 
 def test_shapes_that_do_not_fit_are_refused(problem):
@@ -79,5 +80,5 @@ def test_shapes_that_do_not_fit_are_refused(problem):
             "frequency_weights must be 400 finite numbers",
         ),
     ):
-        with pytest.raises((ss.errors.SpecError, ss.errors.DataError), match=message):
+        with pytest.raises((SpecError, DataError), match=message):
             make()

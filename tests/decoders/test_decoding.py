@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
 import sketchshift as ss
@@ -34,13 +35,12 @@ def test_all_atoms_are_looked_for_where_nothing_is_repaired():
 
     assert (len(published.trace), len(repaired.trace)) == (2, 1)
     assert published.outcome is ss.decoders.Outcome.COMPLETE
-    np.testing.assert_allclose(published.centroids, point, atol=1e-6)
+    assert_allclose(published.centroids, point, atol=1e-6)
 
 
 @pytest.mark.parametrize("is_gaussian", [False, True])
-def test_the_joint_descent_never_raises_the_residual(figure1, is_gaussian):
+def test_the_joint_descent_never_raises_the_residual(figure1, is_gaussian, rng):
     """From anywhere; covariances stay positive semi-definite."""
-    rng = np.random.default_rng(0)
     problem = Problem.of(figure1.sketch(100, 0.1), 4, figure1.domain, 0, "test")
     for _ in range(3):
         roots = rng.normal(size=(4, 2, 2)) * 10.0 ** rng.uniform(-4, 0, size=(4, 1, 1))

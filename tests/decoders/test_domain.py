@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import sketchshift as ss
 from sketchshift.decoders.objective import Box, draw_starts
+from sketchshift.errors import DataError, SpecError
 
 numbers = st.floats(-1e6, 1e6)
 
 
-def normalised(X: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
+def normalised(X, spec):
     return (X - spec.center_vector) / spec.scale_vector
 
 
@@ -28,7 +30,7 @@ def test_the_projection_is_the_nearest_point_of_the_box(ends, points):
 
     assert box.contains(projected).all()
     assert ((C - projected)[:, None] * (others - projected[:, None]) <= 0).all()  # on each axis
-    np.testing.assert_array_equal(box.contains(C), (projected == C).all(axis=1))
+    assert_array_equal(box.contains(C), (projected == C).all(axis=1))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_the_projection_is_the_nearest_point_of_the_box(ends, points):
     ],
 )
 def test_corners_that_make_no_box_are_refused(lower, upper, message):
-    with pytest.raises(ss.errors.SpecError, match=message):
+    with pytest.raises(SpecError, match=message):
         Box(lower, upper)
 
 
@@ -65,7 +67,7 @@ def test_a_grid_has_as_many_points_as_fit(d, n_points):
 
     p = len(np.unique(C[:, 0]))
     assert len(np.unique(C, axis=0)) == len(C) == p**d <= n_points < (p + 1) ** d
-    np.testing.assert_allclose(np.unique(C[:, -1]), (np.arange(p) + 0.5) / p)
+    assert_allclose(np.unique(C[:, -1]), (np.arange(p) + 0.5) / p)
 
 
 def test_the_box_of_a_sketch_is_three_standard_deviations_around_the_mean(X, spec):
@@ -75,18 +77,16 @@ def test_the_box_of_a_sketch_is_three_standard_deviations_around_the_mean(X, spe
 
     rows = normalised(X, spec)
     half = np.maximum(3 * rows.std(axis=0), np.min(spec.bandwidth) / 2)
-    np.testing.assert_allclose(
-        [box.lower, box.upper], rows.mean(axis=0) + np.outer([-1, 1], half), atol=1e-5
-    )
+    assert_allclose([box.lower, box.upper], rows.mean(axis=0) + np.outer([-1, 1], half), atol=1e-5)
 
 
 @pytest.mark.parametrize("d", [3, 80])
-def test_normal_starts_have_the_moments_of_the_data(d):
+def test_normal_starts_have_the_moments_of_the_data(d, rng):
     """Mean and covariance of n draws are off by 1 / sqrt(n) and sqrt(2 / n): 5 sigma.
 
     Beyond 64 columns only variances are known.
     """
-    X, n = np.random.default_rng(0).normal(size=(300, d)) * np.linspace(1, 2, d), 40_000
+    X, n = rng.normal(size=(300, d)) * np.linspace(1, 2, d), 40_000
     X[:, 1] += X[:, 0]
     spec = ss.SketchSpec(d, 10, 5.0, center=[5.0] * d, scale=[0.5] * d)
     s, rows = ss.sketch(X, spec), normalised(X, spec)
@@ -105,8 +105,8 @@ def test_starts_stay_in_the_box_and_nest(X, spec):
     for kind in ("normal", "uniform"):
         C = draw_starts(s, 200, 7, box=box, kind=kind)
         assert box.contains(C).all()
-        np.testing.assert_array_equal(draw_starts(s, 50, 7, box=box, kind=kind), C[:50])
-    np.testing.assert_array_equal(C, box.sample(200, 7))
+        assert_array_equal(draw_starts(s, 50, 7, box=box, kind=kind), C[:50])
+    assert_array_equal(C, box.sample(200, 7))
     assert (box.sample(200, 8) != C).all()
 
 
@@ -124,5 +124,5 @@ def test_what_cannot_be_drawn_is_refused():
         (lambda: Box.of(s, width=-1.0), "'width' parameter"),
         (lambda: Box.of(s - s), "0 rows of weight 0"),
     ):
-        with pytest.raises((ss.errors.SpecError, ss.errors.DataError), match=message):
+        with pytest.raises((SpecError, DataError), match=message):
             make()

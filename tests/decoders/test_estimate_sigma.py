@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift.decoders.objective import CorrelationFunction
@@ -27,7 +28,7 @@ def test_an_anisotropic_covariance_is_recovered(d):
 
     variances, axes = np.linalg.eigh(np.cov(X.T))
     whitening = axes / np.sqrt(variances)
-    np.testing.assert_allclose(whitening.T @ found @ whitening, np.eye(d), atol=0.12)
+    assert_allclose(whitening.T @ found @ whitening, np.eye(d), atol=0.12)
 
 
 def test_a_point_is_a_dirac():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift.decoders import SketchAndShift
@@ -20,10 +21,9 @@ from sketchshift.metrics import match_centroids
         {"bandwidth": 0.15, "law": "leverage"},
     ],
 )
-def test_diracs_fit_any_kernel(options):
+def test_diracs_fit_any_kernel(options, rng):
     """Centroids where they are, and shares of the rows."""
     centres, shares = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.9)]), np.array([0.5, 0.3, 0.2])
-    rng = np.random.default_rng(0)
     X = centres[rng.choice(3, 20_000, p=shares)] + 0.05 * rng.normal(size=(20_000, 2))
     sketch = ss.sketch(X, ss.SketchSpec(2, 500, **options))
 
@@ -31,8 +31,8 @@ def test_diracs_fit_any_kernel(options):
         decoding = SketchAndShift(n_initializations=200, refine=refine)(sketch, 3)
 
         found = match_centroids(centres, decoding.centroids)
-        np.testing.assert_allclose(decoding.centroids[found], centres, atol=atol)
-        np.testing.assert_allclose(decoding.weights[found], shares, atol=atol)
+        assert_allclose(decoding.centroids[found], centres, atol=atol)
+        assert_allclose(decoding.weights[found], shares, atol=atol)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_gaussians_need_a_gaussian_kernel(options, fact):
         SketchAndShift(fitted_model="gaussian")(sketch, 2)
 
 
-def test_covariances_by_leverage_are_those_of_the_gaussian_law():
+def test_covariances_by_leverage_are_those_of_the_gaussian_law(rng):
     """Weights give the kernel back, and with it the curvature: within 15 % of the truth."""
     truth = np.array([[0.09, 0.04], [0.04, 0.06]])
-    X = np.random.default_rng(0).multivariate_normal([0.3, -0.2], truth, size=50_000)
+    X = rng.multivariate_normal([0.3, -0.2], truth, size=50_000)
     sketch = ss.sketch(X, ss.SketchSpec(2, 4000, 0.4, law="leverage"))
 
     decoding = SketchAndShift(n_atoms=1, n_initializations=20, fitted_model="gaussian")(sketch, 1)
 
-    np.testing.assert_allclose(decoding.covariances[0], truth, atol=0.15 * 0.09)
+    assert_allclose(decoding.covariances[0], truth, atol=0.15 * 0.09)

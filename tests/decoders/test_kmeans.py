@@ -7,6 +7,7 @@ from threading import Barrier, Event
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans as Oracle
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -17,7 +18,7 @@ from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.points import exchange_many
 
 
-def cloud(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
+def cloud(seed):
     """Points, weights and a number of clusters, all of sizes that the seed decides."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(50, 2000)), int(rng.integers(1, 15))
@@ -40,9 +41,8 @@ def test_it_is_the_k_means_of_scikit_learn(seed):
 
 
 @pytest.mark.parametrize(("n", "k", "steps"), [(500, 7, 1), (500, 7, 300), (9_000, 600, 10)])
-def test_it_begins_where_it_is_told_to(n, k, steps):
+def test_it_begins_where_it_is_told_to(n, k, steps, rng):
     """Of many centroids a tree finds the nearest, as a product of matrices does of a few."""
-    rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(n, 2)), rng.gamma(0.5, size=n)
 
     found = weighted_kmeans(X, weights, k, starts=X[:k], max_iterations=steps)
@@ -56,8 +56,8 @@ def test_the_two_nearest_are_those_of_all_distances(k, d):
     X, centroids = rng.normal(size=(500, d)), rng.normal(size=(k, d))
     order = np.argsort(cdist(X, centroids), axis=1)
 
-    np.testing.assert_array_equal(nearest(X, centroids), order[:, 0])
-    np.testing.assert_array_equal(np.transpose(nearest_two(X, centroids)), order[:, :2])
+    assert_array_equal(nearest(X, centroids), order[:, 0])
+    assert_array_equal(np.transpose(nearest_two(X, centroids)), order[:, :2])
 
 
 def test_points_whose_squares_no_float_can_hold_have_some_centroid():
@@ -109,14 +109,14 @@ def test_fewer_different_points_than_cells_cost_nothing():
     centroids, labels, cost = weighted_kmeans(X, np.ones(20), 5, n_init=3)
 
     assert cost == 0.0
-    np.testing.assert_array_equal(centroids[labels], X)
+    assert_array_equal(centroids[labels], X)
 
 
-def agrees(found, oracle, X, weights) -> None:
+def agrees(found, oracle, X, weights):
     with threadpool_limits(1):
         oracle.fit(X, sample_weight=weights)
-    np.testing.assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(found.labels, oracle.labels_)
+    assert_allclose(found.centroids, oracle.cluster_centers_, rtol=1e-9, atol=1e-12)
+    assert_array_equal(found.labels, oracle.labels_)
     assert found.cost == pytest.approx(oracle.inertia_, rel=1e-12)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 import sketchshift as ss
 from sketchshift.decoders.landmarks import LandmarkMap, LandmarkProblem
+from sketchshift.errors import DataError, SpecError
 from sketchshift.metrics import match_centroids
 
 CENTRES = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.9)])
@@ -39,15 +41,15 @@ def test_with_some_rows_it_is_the_density_projected_on_their_kernels(problem):
 
     f = problem.correlation(problem.z)
 
-    np.testing.assert_allclose(f(places), kernels(places, L, 0.7) @ beta, atol=1e-5)
-    np.testing.assert_allclose(f(L), at_landmarks, atol=1e-5)
+    assert_allclose(f(places), kernels(places, L, 0.7) @ beta, atol=1e-5)
+    assert_allclose(f(L), at_landmarks, atol=1e-5)
 
 
 def test_products_of_atoms_are_the_projected_kernel(problem):
     """On a landmark exactly the kernel; elsewhere at most it, as a projection shortens."""
     atoms, L, C = problem.map.atoms, problem.map.places, 2.0 * ROWS[:30]
 
-    np.testing.assert_allclose(atoms(C) @ atoms(L).T, kernels(C, L, 0.7), atol=1e-4)
+    assert_allclose(atoms(C) @ atoms(L).T, kernels(C, L, 0.7), atol=1e-4)
     assert ((atoms(C) ** 2).sum(axis=1) <= 1.0 + 1e-9).all()
 
 
@@ -57,9 +59,9 @@ def test_derivatives_agree_with_finite_differences(problem, central_differences)
     def gradient(c):
         return f.value_and_gradient(c)[1]
 
-    np.testing.assert_allclose(gradient(C), central_differences(f, C, 1e-5), atol=1e-7)
+    assert_allclose(gradient(C), central_differences(f, C, 1e-5), atol=1e-7)
     hessians = central_differences(gradient, C, 1e-5)
-    np.testing.assert_allclose(f.hessian(C), hessians, atol=1e-6)
+    assert_allclose(f.hessian(C), hessians, atol=1e-6)
 
 
 def test_the_joint_descent_has_the_gradient_of_its_value(problem, central_differences):
@@ -71,7 +73,7 @@ def test_the_joint_descent_has_the_gradient_of_its_value(problem, central_differ
 
     value, *gradients = objective.value_and_gradient(*objective.unpack(x, 3))
     by_hand = central_differences(values, x[None], 1e-6)[0]
-    np.testing.assert_allclose(objective.pack(*gradients), by_hand, atol=1e-7)
+    assert_allclose(objective.pack(*gradients), by_hand, atol=1e-7)
     direct = problem.z.real - x[:3] @ problem.map.atoms(x[3:].reshape(3, 2))
     assert value == pytest.approx(direct @ direct, abs=1e-12)
 
@@ -85,10 +87,10 @@ def test_clusters_are_found_from_landmarks_however_far_from_the_center(refine):
         for offset in (0.0, 2.0**20)
     )
 
-    np.testing.assert_allclose(far.centroids - 2.0**20, near.centroids, atol=0.002)
+    assert_allclose(far.centroids - 2.0**20, near.centroids, atol=0.002)
     found = match_centroids(CENTRES, near.centroids)
-    np.testing.assert_allclose(near.centroids[found], CENTRES, atol=0.1)
-    np.testing.assert_allclose(near.weights[found], SHARES, atol=0.1)
+    assert_allclose(near.centroids[found], CENTRES, atol=0.1)
+    assert_allclose(near.weights[found], SHARES, atol=0.1)
     assert 0.0 < near.residual_norm < 0.3
 
 
@@ -96,12 +98,14 @@ def test_landmarks_that_are_equal_or_one_have_a_map():
     one = LandmarkMap.of(np.zeros((1, 2)), 0.5)
     equal = LandmarkMap.of(np.zeros((4, 2)), 0.5)
 
-    np.testing.assert_allclose(one.atoms(np.zeros((1, 2))), [[1.0]])
+    assert_allclose(one.atoms(np.zeros((1, 2))), [[1.0]])
     assert equal.root.shape == (4, 1)
 
 
-def test_what_needs_waves_says_so():
+def test_what_needs_waves_or_rows_near_landmarks_says_so():
     sketch, waves = sketch_of(clusters(500)), ss.sketch(np.eye(2), ss.SketchSpec(2, 5, 0.5))
+    far = ss.features.Landmarks.of([[50.0, 0.0]])
+    alone = ss.sketch(np.eye(2), ss.SketchSpec(2, 0, 0.2, landmarks=far))
     decoding = ss.SketchAndShift(n_initializations=50)(sketch, 3)
 
     for use, message in (
@@ -111,17 +115,11 @@ def test_what_needs_waves_says_so():
             lambda: ss.SketchAndShift(fitted_model="gaussian")(sketch, 3),
             "this sketch has landmarks and no frequencies",
         ),
+        (lambda: ss.SketchAndShift()(alone, 3), "no row is near a landmark"),
         (lambda: LandmarkProblem.of(waves, 1, None, 0, "here"), "must be a Sketch with landmarks"),
     ):
-        with pytest.raises((ss.errors.DataError, ss.errors.SpecError), match=message):
+        with pytest.raises((DataError, SpecError), match=message):
             use()
-
-
-def test_landmarks_that_no_row_is_near_are_named():
-    spec = ss.SketchSpec(2, 0, 0.2, landmarks=ss.features.Landmarks.of([[50.0, 0.0]]))
-
-    with pytest.raises(ss.errors.DataError, match="no row is near a landmark"):
-        ss.SketchAndShift()(ss.sketch(clusters(100), spec), 3)
 
 
 def kernels(a, b, bandwidth):

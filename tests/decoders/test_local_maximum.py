@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift.decoders.objective import Box, CorrelationFunction
@@ -48,7 +49,7 @@ def test_steps_and_modes_are_those_of_mean_shift(clusters):
     assert np.sqrt(np.mean(error**2)) < 0.75
     assert error.max() < 2
     modes, _ = SketchedMeanShift(tolerance=1e-5)(f, starts, BOX, 0.5)
-    np.testing.assert_allclose(modes, mean_shift(X, starts, 0.5, 500), atol=0.02)
+    assert_allclose(modes, mean_shift(X, starts, 0.5, 500), atol=0.02)
 
 
 def test_a_plain_step_is_the_papers_formula_also_where_it_goes_down(figure1):
@@ -60,7 +61,7 @@ def test_a_plain_step_is_the_papers_formula_also_where_it_goes_down(figure1):
     height, gradient = f.value_and_gradient(starts)
     expected = box.project(starts + 0.01 * gradient / np.abs(height)[:, None])
     moved = np.linalg.norm(expected - starts, axis=1) > 1e-4
-    np.testing.assert_allclose(places[moved], expected[moved])
+    assert_allclose(places[moved], expected[moved])
     assert (values < height).any()
 
 
@@ -74,5 +75,5 @@ def test_climbs_stay_in_the_domain_and_never_go_down(figure1, climb):
 
     assert box.contains(places).all()
     assert (values >= f(starts)).all()
-    np.testing.assert_allclose(values, f(places), atol=1e-6)
+    assert_allclose(values, f(places), atol=1e-6)
     assert (places == starts).all() == isinstance(climb, Discretized)

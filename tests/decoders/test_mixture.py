@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
 from sketchshift.decoders.mixture import Mixture
@@ -14,13 +15,13 @@ COVARIANCES = np.array([[[0.2, 0.1], [0.1, 0.3]], [[0.05, 0.0], [0.0, 0.5]], np.
 
 
 @pytest.fixture
-def spec() -> ss.SketchSpec:
+def spec():
     return ss.SketchSpec(n_features=2, sketch_size=200, bandwidth=0.7)
 
 
-def test_the_sketch_of_a_mixture_is_that_of_a_large_sample(spec):
+def test_the_sketch_of_a_mixture_is_that_of_a_large_sample(spec, rng):
     """A is linear in the measure; a mean of N features of modulus 1 is off by 1 / sqrt(N)."""
-    n, rng = 100_000, np.random.default_rng(0)
+    n = 100_000
     parts = [
         rng.multivariate_normal(mean, covariance, size=int(n * weight))
         for mean, covariance, weight in zip(MEANS, COVARIANCES, WEIGHTS, strict=True)
@@ -38,9 +39,9 @@ def test_zero_covariances_make_diracs(spec):
 
     psi = Mixture(WEIGHTS, MEANS, np.zeros((3, 2, 2))).characteristic_functions(turns)
 
-    np.testing.assert_array_equal(psi, diracs.characteristic_functions(turns))
+    assert_array_equal(psi, diracs.characteristic_functions(turns))
     z = ss.sketch(MEANS, spec, sample_weight=WEIGHTS).z
-    np.testing.assert_allclose(diracs.sketch(turns), z, atol=1e-6 / np.sqrt(200))
+    assert_allclose(diracs.sketch(turns), z, atol=1e-6 / np.sqrt(200))
     assert not Mixture(WEIGHTS[:0], MEANS[:0]).sketch(turns).any()
 
 

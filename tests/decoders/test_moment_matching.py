@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift.decoders.objective import MomentMatching
@@ -18,8 +19,7 @@ SPREADS = {  # the shape of each kind, and the covariance that the spread of a c
 
 
 @pytest.fixture(params=SPREADS)
-def problem(request):
-    rng = np.random.default_rng(0)
+def problem(request, rng):
     turns = (rng.normal(size=(D, M)) / (2 * np.pi * 0.8)).astype(np.float32)
     z = (rng.normal(size=M) + 1j * rng.normal(size=M)) / np.sqrt(M)
     S = rng.uniform(0.1, 0.6, size=SPREADS[request.param][0])
@@ -47,15 +47,15 @@ def test_values_and_gradients_are_those_of_the_definition(problem, central_diffe
 
     value, *gradients = objective.value_and_gradient(*variables)
 
-    np.testing.assert_allclose(value, values([vector]), rtol=1e-6)
+    assert_allclose(value, values([vector]), rtol=1e-6)
     assert objective.value(*variables) == value
     expected = central_differences(values, vector[None], 1e-5)[0]
     assert objective.pack(*gradients) == pytest.approx(expected, rel=1e-5, abs=2e-6)  # sines
     left, covariances = residual(objective, *variables)
-    np.testing.assert_allclose(objective.residual(*variables), left, atol=1e-7)
+    assert_allclose(objective.residual(*variables), left, atol=1e-7)
     if objective.spread != "none":
         found = objective.covariances(variables[2], D)
-        np.testing.assert_allclose(found, covariances, rtol=1e-14)
+        assert_allclose(found, covariances, rtol=1e-14)
 
 
 def test_what_does_not_fit_together_is_refused(problem):

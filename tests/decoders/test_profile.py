@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
 from sketchshift._text import meaningful
@@ -24,15 +25,15 @@ def test_profiles_agree_with_pandas_groupby_of_the_assigned_rows(wine, of_wine):
     groups, table, scaled = wine.groupby(labels), profile.table, wine / unit
 
     told = np.array([(cluster.rows, cluster.spread) for cluster in profile.clusters])
-    np.testing.assert_allclose(told[:, 0], groups.size(), atol=0.03 * len(wine))
+    assert_allclose(told[:, 0], groups.size(), atol=0.03 * len(wine))
     of_means, of_spreads = table.means - groups.mean(), table.spreads - groups.std(ddof=0)
     for distances in (of_means.abs() / unit, of_spreads.abs() / unit):
         assert distances.to_numpy().max() < 0.15
         assert np.median(distances) < 0.035
-    np.testing.assert_allclose(table.deviations, (table.means - table.mean) / table.std)
+    assert_allclose(table.deviations, (table.means - table.mean) / table.std)
     variances = scaled.groupby(labels).var(ddof=0).mean(axis=1)
-    np.testing.assert_allclose(told[:, 1], np.sqrt(variances), atol=0.03)
-    np.testing.assert_allclose(table.correlations, wine.corr(), atol=1e-3)
+    assert_allclose(told[:, 1], np.sqrt(variances), atol=0.03)
+    assert_allclose(table.correlations, wine.corr(), atol=1e-3)
     assert profile.clusters[1].name == "high proline, high flavanoids"
 
 
@@ -47,7 +48,7 @@ def told(
     rows=1000,
     covariance=None,
     width=0.01,
-) -> ss.decoders.Profile:
+):
     """A profile of clusters at given means, among rows of a given mean and spread."""
     means = np.asarray(means, dtype=float)
     d = means.shape[1]
@@ -192,10 +193,10 @@ def test_times_that_come_round_are_told_as_hours_days_and_months(unit, turn, wor
     assert none[0].shown == "all round"
 
 
-def test_a_table_of_any_columns_is_told_and_assigned_as_it_is():
+def test_a_table_of_any_columns_is_told_and_assigned_as_it_is(rng):
     """Through a real recipe: each cluster is one value of the category and one size."""
     is_large = np.arange(3000) % 3 == 0
-    price = np.where(is_large, 5000.0, 50.0) * np.random.default_rng(0).uniform(0.7, 1.4, 3000)
+    price = np.where(is_large, 5000.0, 50.0) * rng.uniform(0.7, 1.4, 3000)
     table = pd.DataFrame({"price": price, "cut": np.where(is_large, "Premium", "Good")})
     recipe = Recipe((Log("price"), Category("cut", ("Good", "Premium"))))
     spec = ss.plan(table, n_clusters=2, columns=recipe, standardize=True)
@@ -207,7 +208,7 @@ def test_a_table_of_any_columns_is_told_and_assigned_as_it_is():
     assert traits["cut"].text == "cut: 100 % Premium, 33 % of all rows"
     typical = np.expm1(np.log1p(price[is_large]).mean())
     assert traits["price"].value == pytest.approx(typical, rel=1e-3)
-    np.testing.assert_array_equal(ss.metrics.assign(table[["cut", "price"]], decoding), is_large)
+    assert_array_equal(ss.metrics.assign(table[["cut", "price"]], decoding), is_large)
 
 
 def test_a_profile_is_a_table_with_the_names_of_the_columns_kept():
@@ -223,7 +224,7 @@ def test_a_profile_is_a_table_with_the_names_of_the_columns_kept():
     content = json.loads(json.dumps(decoding.profile.to_dict(), allow_nan=False))
     assert [c["name"] for c in content["clusters"]] == frame["name"].tolist()
     assert list(clusters.columns) == ["cluster", "cluster share", "share", "<script>"]
-    np.testing.assert_array_equal(clusters[["share", "<script>"]], decoding.centroids)
+    assert_array_equal(clusters[["share", "<script>"]], decoding.centroids)
     assert decoding.to_polars().columns == list(clusters.columns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from sketchshift.decoders.mixture import Mixture
@@ -11,9 +12,8 @@ from sketchshift.decoders.paper.refine import merge_nearest
 
 
 @pytest.mark.parametrize("is_gaussian", [False, True])
-def test_merging_keeps_weight_and_mean_and_of_gaussians_the_covariance(is_gaussian):
+def test_merging_keeps_weight_and_mean_and_of_gaussians_the_covariance(is_gaussian, rng):
     """The law of total variance; twins without weight change nothing."""
-    rng = np.random.default_rng(0)
     weights, means, roots = rng.dirichlet(np.ones(9)), *rng.normal(size=(2, 9, 3))
     covariances = roots[:, :, None] * roots[:, None] if is_gaussian else None
     whole = Mixture(np.append(np.zeros(3), weights[3:]), means, covariances)
@@ -24,7 +24,7 @@ def test_merging_keeps_weight_and_mean_and_of_gaussians_the_covariance(is_gaussi
     assert merged.weights.sum() == pytest.approx(whole.weights.sum())
     kept = slice(1 + is_gaussian)
     for left, right in zip(merged.moments[kept], whole.moments[kept], strict=True):
-        np.testing.assert_allclose(left, right, atol=1e-9)
+        assert_allclose(left, right, atol=1e-9)
 
 
 def test_merging_raises_the_inertia_least_each_time():
@@ -37,5 +37,5 @@ def test_merging_raises_the_inertia_least_each_time():
     merged = merge_nearest(Mixture(counts, means), 4)
 
     expected = [points[labels == label].mean(axis=0) for label in range(1, 5)]
-    np.testing.assert_allclose(np.sort(merged.means, axis=0), np.sort(expected, axis=0))
+    assert_allclose(np.sort(merged.means, axis=0), np.sort(expected, axis=0))
     assert sorted(merged.weights) == sorted(np.bincount(labels)[1:])

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
 from sketchshift.cli import main
@@ -42,7 +43,7 @@ class Numbers:
 
 
 @pytest.fixture(scope="module")
-def sketch() -> ss.Sketch:
+def sketch():
     X = np.random.default_rng(0).normal(size=(300, 2))
     return ss.sketch(X, n_clusters=3, cells=False)
 
@@ -54,15 +55,18 @@ def run(sketch, tmp_path, monkeypatch):
     return lambda line: CliRunner().invoke(main, line.split())
 
 
-def test_decode_takes_the_name_or_the_decoder(sketch):
+def test_decode_takes_the_name_or_the_decoder(sketch, rng):
     named = ss.decode(sketch, 3, seed=7, decoder="toy").centroids
 
-    np.testing.assert_array_equal(named, ss.decode(sketch, 3, seed=7, decoder=Toy()).centroids)
+    assert_array_equal(named, ss.decode(sketch, 3, seed=7, decoder=Toy()).centroids)
     assert np.ptp(ss.decode(sketch, 3, decoder=Toy(spread=0.0)).centroids, axis=0).max() < 1e-9
     several = ss.decoders.decode_range(sketch, [3, 1], decoder="toy")
     assert [len(d.weights) for d in several] == [3, 1]
-    X = np.random.default_rng(0).normal(size=(100, 2))
-    assert ss.CompressiveKMeans(2, decoder="toy").fit(X).cluster_centers_.shape == (2, 2)
+    X = rng.normal(size=(100, 2))
+    assert ss.CompressiveKMeans(2, decoder="toy", random_state=0).fit(X).cluster_centers_.shape == (
+        2,
+        2,
+    )
 
 
 def test_the_command_clusters_with_it_and_its_help_says_what_it_is(sketch, run):
@@ -71,23 +75,9 @@ def test_the_command_clusters_with_it_and_its_help_says_what_it_is(sketch, run):
     assert result.exit_code == 0, result.output
     found = [cluster["centroid"] for cluster in json.loads(result.stdout)["clusters"]]
     expected = ss.decode(sketch, 3, seed=5, decoder=Toy(spread=0.0)).centroids
-    np.testing.assert_allclose(found, expected)
+    assert_allclose(found, expected)
     words = " ".join(run("cluster --help-all").output.split())
     assert "toy: Draws centroids at random. Keys: spread." in words
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        ("toy:starts=5 -k 3", "'starts=5' must be KEY=VALUE: the keys of toy are spread."),
-        ("toy -k auto", "-k auto needs --decoder turnkey. Give the number"),
-    ],
-)
-def test_keys_that_it_has_no_field_for_are_refused(run, flags, sentence):
-    result = run(f"cluster week.sketch --decoder {flags}")
-
-    assert result.exit_code == 2
-    assert sentence in " ".join(result.stderr.split())
 
 
 def test_the_report_shows_its_clusters_without_a_curve(sketch):
@@ -139,7 +129,7 @@ def test_a_fit_of_the_papers_decoders_gives_any_k_like_a_call(sketch):
     assert (isinstance(made, Decoder), isinstance(fit, Fit)) == (True, True)
     for k in (3, 2):
         called = ss.ClOmpr()(sketch, k, seed=1, domain=box)
-        np.testing.assert_array_equal(fit.decode(k).centroids, called.centroids)
+        assert_array_equal(fit.decode(k).centroids, called.centroids)
 
 
 def test_a_cell_of_a_notebook_may_register_its_decoder_again():

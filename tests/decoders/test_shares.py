@@ -6,16 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import sketchshift as ss
 from sketchshift.decoders.shares import ClusterSketches, shares
+from sketchshift.errors import DataError, IncompatibleSketchesError, SpecError
 
 CORNERS = np.array([[0.0, 0.0], [7.0, 0.0], [0.0, 7.0]])
 PLAIN = ss.SketchSpec(2, 200, 1.5, center=(2.0, 2.0))
 
 
-def rows(counts, seed: int = 0) -> np.ndarray:
+def rows(counts, seed=0):
     rng = np.random.default_rng(seed)
     X = np.repeat(CORNERS, counts, axis=0)
     return X + rng.normal(size=X.shape)
@@ -44,43 +46,43 @@ def test_shares_are_those_of_the_rows(whole, decoding):
 
         assert (found >= 0).all()
         assert found.sum() == pytest.approx(1.0)
-        np.testing.assert_allclose(found, np.array(counts)[order] / 1000, atol=0.02)
+        assert_allclose(found, np.array(counts)[order] / 1000, atol=0.02)
     same = shares(decoding, whole, reference=whole)
     other = replace(decoding, weights=same[::-1])
-    np.testing.assert_allclose(same, decoding.weights, atol=1e-6)
-    np.testing.assert_array_equal(shares(decoding, whole), shares(other, whole))
+    assert_allclose(same, decoding.weights, atol=1e-6)
+    assert_array_equal(shares(decoding, whole), shares(other, whole))
 
 
 def test_points_without_covariances_have_the_shares_of_their_rows(made):
     """A sketch of repeated points is exactly a mixture of them: only float32 is in the way."""
     part = ss.sketch(np.repeat(CORNERS, [10, 60, 30], axis=0), PLAIN)
 
-    np.testing.assert_allclose(shares(made(CORNERS), part), [0.1, 0.6, 0.3], atol=1e-4)
+    assert_allclose(shares(made(CORNERS), part), [0.1, 0.6, 0.3], atol=1e-4)
     assert shares(made(CORNERS[:0]), part).shape == (0,)
 
 
-def test_the_response_is_the_derivative_of_the_shares(whole, decoding):
+def test_the_response_is_the_derivative_of_the_shares(whole, decoding, rng):
     """Against finite differences, in a random direction."""
     clusters = ClusterSketches.of(decoding, whole.spec)
-    real, imaginary = 1e-4 * np.random.default_rng(0).normal(size=(2, len(whole.z)))
+    real, imaginary = 1e-4 * rng.normal(size=(2, len(whole.z)))
     dz = real + 1j * imaginary
 
     found = clusters.response((dz[None] @ clusters.sketches.conj().T).real)[0]
 
     both = clusters.shares(clusters.z + dz), clusters.shares(clusters.z - dz)
-    np.testing.assert_allclose(found, (both[0] - both[1]) / 2, atol=2e-6)
+    assert_allclose(found, (both[0] - both[1]) / 2, atol=2e-6)
     assert found.sum() == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(clusters.shares(0.0 * dz), 1 / 3)  # where no cluster explains any
+    assert_allclose(clusters.shares(0.0 * dz), 1 / 3)  # where no cluster explains any
 
 
 @pytest.mark.filterwarnings("ignore:The clusters")
-def test_cells_count_rows_where_clusters_touch_and_shares_err_as_counts_do():
+def test_cells_count_rows_where_clusters_touch_and_shares_err_as_counts_do(rng):
     """Thirty slices of rows that no gap divides: deviations are those of counted rows."""
-    X = np.random.default_rng(0).normal(size=(30_000, 3))
+    X = rng.normal(size=(30_000, 3))
     whole = ss.sketch(X, n_clusters=4)
     decoding = ss.decode(whole, n_clusters=4)
     labels = ss.metrics.assign(X, decoding.centroids)
-    np.testing.assert_allclose(shares(decoding, whole), np.bincount(labels) / 30_000, atol=0.02)
+    assert_allclose(shares(decoding, whole), np.bincount(labels) / 30_000, atol=0.02)
 
     parts = X.reshape(30, 1000, 3)
     found = [shares(decoding, ss.sketch(part, whole.spec), reference=whole) for part in parts]
@@ -105,9 +107,9 @@ def test_what_cannot_be_compared_is_refused(whole, decoding):
     other = ss.sketch(rows([5, 5, 5]), replace(whole.spec, seed=7))
     wide = ss.sketch(np.zeros((5, 3)), ss.SketchSpec(3, 20, 1.0))
 
-    with pytest.raises(ss.errors.IncompatibleSketchesError, match="made with different plans"):
+    with pytest.raises(IncompatibleSketchesError, match="made with different plans"):
         shares(decoding, whole, reference=other)
-    with pytest.raises(ss.errors.SpecError, match="must be a Decoding of the sketch's 3 columns"):
+    with pytest.raises(SpecError, match="must be a Decoding of the sketch's 3 columns"):
         shares(decoding, wide)
-    with pytest.raises(ss.errors.DataError, match="no shares in a sketch of 0 rows"):
+    with pytest.raises(DataError, match="no shares in a sketch of 0 rows"):
         shares(decoding, whole - whole)

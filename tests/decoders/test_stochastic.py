@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 from sketchshift.decoders import Turnkey
@@ -40,4 +41,4 @@ def test_the_same_seed_gives_the_same_bytes_and_any_number_of_clusters(sixty):
 def test_blocks_hold_every_frequency_once():
     for m in (1, 1000, 1600, 100_000):
         places = np.concatenate([np.arange(m)[block] for block in Stochastic()._blocks(m)])
-        np.testing.assert_array_equal(places, np.arange(m))
+        assert_array_equal(places, np.arange(m))

@@ -1,4 +1,4 @@
-"""Non-negative weights against SciPy on the stacked real system, and their optimality."""
+"""Non-negative weights: their optimality, and which are kept."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import nnls
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sketchshift.decoders.paper.refine import hard_threshold, nonnegative_weights
 
@@ -20,7 +20,7 @@ def atoms_and_target(seed, k, m):
 @settings(deadline=None, max_examples=50)
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 8), m=st.integers(1, 60))
 def test_weights_are_optimal(seed, k, m):
-    """As small a residual as SciPy's on the 2 m real equations; gradient >= 0, and 0 inside."""
+    """The conditions of Karush, Kuhn and Tucker on the 2 m real equations."""
     atoms, z = atoms_and_target(seed, k, m)
 
     alpha = nonnegative_weights(atoms, z)
@@ -31,7 +31,6 @@ def test_weights_are_optimal(seed, k, m):
     assert (alpha >= 0).all()
     assert gradient.min() > -1e-6 * scale  # the ridge of 1e-10 and its condition number
     assert np.abs(gradient[alpha > 0]).max(initial=0) < 1e-6 * scale
-    assert np.linalg.norm(A @ alpha - b) <= nnls(A, b)[1] + 1e-6 * scale
 
 
 def test_weights_of_frequencies_weigh_the_squares():
@@ -42,7 +41,7 @@ def test_weights_of_frequencies_weigh_the_squares():
 
     alpha = nonnegative_weights(atoms, z, of_frequencies)
 
-    np.testing.assert_allclose(alpha, nonnegative_weights(roots * atoms, roots * z), atol=1e-9)
+    assert_allclose(alpha, nonnegative_weights(roots * atoms, roots * z), atol=1e-9)
     assert not np.allclose(alpha, nonnegative_weights(atoms, z), atol=1e-3)
 
 
@@ -61,4 +60,4 @@ def test_equal_atoms_share_their_weight_and_those_that_vanish_have_none():
     alpha = nonnegative_weights(np.repeat(atoms, 5, axis=0), 0.7 * atoms[0])
 
     assert alpha.sum() == pytest.approx(0.7)
-    np.testing.assert_array_equal(nonnegative_weights(np.zeros((2, 9)) + 0j, np.ones(9)), 0.0)
+    assert_array_equal(nonnegative_weights(np.zeros((2, 9)) + 0j, np.ones(9)), 0.0)

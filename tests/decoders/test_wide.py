@@ -7,11 +7,12 @@ import pytest
 from sklearn.cluster import KMeans
 
 import sketchshift as ss
+from sketchshift.errors import DataError, InvalidRowsError
 
 D = 60
 
 
-def draw_rows(n: int, k: int, seed: int = 0) -> np.ndarray:
+def draw_rows(n, k, seed=0):
     rng = np.random.default_rng(seed)
     middles = 2.0 * np.random.default_rng(7).normal(size=(k, D))
     slopes = np.random.default_rng(8).normal(size=(k, 4, D))
@@ -50,8 +51,7 @@ def test_the_bound_holds_for_tight_rows_far_from_the_plan():
 
 
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
-def test_clusters_are_not_trusted_under_a_plan_that_saw_other_rows():
-    rng = np.random.default_rng(0)
+def test_clusters_are_not_trusted_under_a_plan_that_saw_other_rows(rng):
     middles, labels = 4.0 * rng.normal(size=(8, 40)), rng.integers(8, size=3000)
     rows = middles[labels] + rng.normal(size=(3000, 40))
 
@@ -63,21 +63,21 @@ def test_short_rows_are_predicted_by_their_directions_and_rows_of_zeros_are_refu
     model = ss.CompressiveKMeans(3, metric="cosine", random_state=0).fit(rows)
 
     assert (model.predict(1e-20 * rows) == model.predict(rows)).all()
-    with pytest.raises(ss.errors.InvalidRowsError, match="row 1 has no direction"):
+    with pytest.raises(InvalidRowsError, match="row 1 has no direction"):
         model.predict(rows[:2] * [[1.0], [0.0]])
 
 
 def test_private_plans_and_mixtures_say_what_to_do_with_many_columns(rows, sketch):
     assert ss.privacy.plan_public(rows, 3).axes is None
-    with pytest.raises(ss.errors.DataError, match="cells=False"):
+    with pytest.raises(DataError, match="cells=False"):
         ss.CompressiveGaussianMixture(3, spec=sketch.spec).fit(rows)
 
 
 @pytest.fixture(scope="module")
-def rows() -> np.ndarray:
+def rows():
     return draw_rows(8000, 4)
 
 
 @pytest.fixture(scope="module")
-def sketch(rows) -> ss.Sketch:
+def sketch(rows):
     return ss.sketch(rows, n_clusters=4)

@@ -7,7 +7,6 @@ import pytest
 from drift_rates import FeatureTable
 
 import sketchshift as ss
-from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.drift.compare import Population
 from sketchshift.drift.noise import quantile
 
@@ -37,15 +36,3 @@ def test_the_trace_is_exact(blobs):
 
     expected = (1.0 - np.linalg.norm(whole.z) ** 2) * 50 / 49
     assert noise.eigenvalues.sum() == pytest.approx(expected, rel=1e-6)
-
-
-def test_shares_of_clusters_far_apart_vary_as_binomial_ones(blobs):
-    """Where every row is of one cluster, a fitted share is a count: variance p (1 - p)."""
-    rng = np.random.default_rng(0)
-    X = np.array([[0.0, 0.0], [30.0, 0.0]])[rng.choice(2, 5_000, p=[0.7, 0.3])]
-    whole = ss.sketch(X + rng.normal(size=X.shape), n_clusters=2)
-    population = Population.of(whole, 2, 0, "compare")
-
-    found = population.noise.share_variances(ClusterSketches.of(population.decoding, whole.spec))
-
-    np.testing.assert_allclose(found, 0.21, rtol=0.1)

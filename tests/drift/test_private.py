@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drift_rates import FeatureTable
+from numpy.testing import assert_allclose
 from scipy.stats import binom
 
 import sketchshift as ss
 from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.drift.compare import Population
 from sketchshift.drift.noise import AddedNoise, quantile
+from sketchshift.errors import IncompatibleSketchesError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.release import count_factor, release_vector, sensitivity
@@ -21,7 +23,7 @@ KAPPA = 5.39
 """Noise in units of the sensitivity: epsilon 1 at delta 1e-8."""
 
 
-def released(raw: ss.Sketch, rng: np.random.Generator, kappa: float = KAPPA) -> PrivateSketch:
+def released(raw, rng, kappa=KAPPA):
     """A release with noise from a seed, which OpenDP does not take."""
     m = raw.spec.sketch_size
     scale = kappa * sensitivity(raw.spec)
@@ -35,7 +37,7 @@ def released(raw: ss.Sketch, rng: np.random.Generator, kappa: float = KAPPA) -> 
     return PrivateSketch(raw.spec, raw.fingerprint, totals, Ledger.of((charge,)))
 
 
-def noisy_z(table: FeatureTable, n: int, times: int, side: PrivateSketch, rng) -> np.ndarray:
+def noisy_z(table, n, times, side, rng):
     """Releases of samples, as floats: real and imaginary parts side by side."""
     z, m = table.z(table.draw(n, times, rng)), side.spec.sketch_size
     waves = rng.normal(scale=side.noise_std * side.total_weight, size=z.shape) / np.sqrt(m)
@@ -103,11 +105,11 @@ def test_noise_in_shares_is_that_of_many_releases(blobs):
     changes = [ss.decoders.shares(decoding, a) - ss.decoders.shares(decoding, b) for a, b in pairs]
 
     expected = np.sqrt(AddedNoise.of(*pairs[0]).share_variances(atoms))
-    np.testing.assert_allclose(np.std(changes, axis=0), expected, rtol=0.2)
+    assert_allclose(np.std(changes, axis=0), expected, rtol=0.2)
 
 
 @pytest.fixture(scope="module")
-def days(blobs) -> dict[str, PrivateSketch]:
+def days(blobs):
     """Four days, released; on the last one the third cluster has grown."""
     rng = np.random.default_rng(17)
     shares = [(0.5, 0.3, 0.2)] * 3 + [(0.3, 0.3, 0.4)]
@@ -162,12 +164,12 @@ def test_what_cannot_be_watched_or_compared_is_refused(days, blobs):
     raw = blobs.sketch(100, SPEC)
 
     for slices, error, words in (
-        ({0: a, 1: b, 2: a}, ss.errors.IncompatibleSketchesError, "both hold the release"),
-        ({0: a, 1: raw}, ss.errors.IncompatibleSketchesError, "a raw sketch and a private one"),
-        ([a, b], ss.errors.SpecError, "or a mapping of times to sketches"),
+        ({0: a, 1: b, 2: a}, IncompatibleSketchesError, "both hold the release"),
+        ({0: a, 1: raw}, IncompatibleSketchesError, "a raw sketch and a private one"),
+        ([a, b], SpecError, "or a mapping of times to sketches"),
     ):
         with pytest.raises(error, match=words):
             ss.drift.watch(slices)
     for other, words in ((raw, "a raw sketch and a private one"), (a, "both hold the release")):
-        with pytest.raises(ss.errors.IncompatibleSketchesError, match=words):
+        with pytest.raises(IncompatibleSketchesError, match=words):
             ss.compare(other, a)

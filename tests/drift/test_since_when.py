@@ -10,25 +10,26 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.drift.since_when import compare_windows, learn_noise
+from sketchshift.errors import IncompatibleSketchesError, SpecError
 
 ROWS = 200
 SPEC = ss.SketchSpec(n_features=2, sketch_size=64, bandwidth=1.0)
 
 
-def slices_of(n: int, *, changed: int = 0, shift: float = 0.0, seed: int = 0):
+def slices_of(n, *, changed=0, shift=0.0, seed=0):
     """Sketches of n slices, and their rows; the last ``changed`` are shifted."""
     parts = np.random.default_rng(seed).normal(size=(n, ROWS, 2))
     parts[n - changed :] += shift
     return [ss.sketch(part, SPEC, n_threads=1) for part in parts], parts
 
 
-def features(X: np.ndarray) -> np.ndarray:
+def features(X):
     """The waves of a sketch by their formula, without its integers."""
     phases = 2 * np.pi * X @ SPEC.frequencies.turns
     return np.exp(1j * phases).mean(axis=0) / np.sqrt(SPEC.sketch_size)
 
 
-def evidence_at(parts: np.ndarray, boundary: int) -> float:
+def evidence_at(parts, boundary):
     """Brute force: rows before and behind a boundary, all read again."""
     sides = np.vstack(parts[:boundary]), np.vstack(parts[boundary:])
     gap = np.linalg.norm(features(sides[0]) - features(sides[1]))
@@ -60,32 +61,27 @@ def test_a_change_is_found_within_a_factor_of_two_of_its_time(changed):
     assert found.since == 40 - found.strongest.n_slices
 
 
-def test_the_strongest_evidence_has_the_smallest_p_value():
+def test_the_strongest_evidence_has_the_smallest_p_value_and_can_be_looked_for_alone():
     sketches, _ = slices_of(20, changed=5, shift=0.15)
+    totals = list(itertools.accumulate(sketches, initial=sketches[0] - sketches[0]))
+    options = {"noise": learn_noise(totals[-1]), "false_alarm": 0.01, "only_strongest": True}
 
     found = ss.drift.since_when(sketches)
+    (alone,) = compare_windows(totals.__getitem__, (0, 20), **options)
 
-    ordered = sorted(found.windows, key=lambda window: -window.evidence)
-    p_values = [window.test.p_value for window in ordered]
-    assert ordered[0] is found.strongest
+    first, *others = sorted(found.windows, key=lambda window: -window.evidence)
+    p_values = [window.test.p_value for window in (first, *others)]
     assert p_values == sorted(p_values)
     assert found.p_value == min(1.0, len(p_values) * p_values[0])
-
-
-def test_the_strongest_alone_is_the_one_of_all():
-    sketches, _ = slices_of(20, changed=5, shift=0.15)
-    empty = sketches[0] - sketches[0]
-    totals = list(itertools.accumulate(sketches, initial=empty))
-    options = {"noise": learn_noise(totals[-1]), "false_alarm": 0.01}
-
-    every, alone = (
-        compare_windows(totals.__getitem__, (0, 20), only_strongest=is_one, **options)
-        for is_one in (False, True)
+    assert found.strongest is first
+    assert (alone.since, alone.counts, alone.evidence) == (
+        first.since,
+        first.counts,
+        first.evidence,
     )
-
-    assert alone == (max(every, key=lambda window: window.evidence),)
-    all_found, found = (ss.drift.SinceWhen("time", each, 0.01) for each in (every, alone))
-    assert (found.since, found.sentence) == (all_found.since, all_found.sentence)
+    assert alone.test.threshold == pytest.approx(first.test.threshold, rel=1e-12)
+    of_alone = ss.drift.SinceWhen(found.by, (alone,), found.false_alarm)
+    assert (of_alone.since, of_alone.sentence) == (found.since, found.sentence)
 
 
 def test_a_reference_stays_what_the_slices_are_compared_with():
@@ -134,10 +130,10 @@ def test_what_cannot_be_compared_is_refused():
     sketches, _ = slices_of(3)
     other = ss.sketch(np.zeros((9, 2)), ss.SketchSpec(2, 10, 1.0))
     for slices, options, error, words in (
-        ([], {}, ss.errors.SpecError, "'slices' parameter of since_when"),
-        (sketches, {"false_alarm": 1.0}, ss.errors.SpecError, "'false_alarm' parameter of"),
-        (sketches, {"reference": other}, ss.errors.IncompatibleSketchesError, "cannot compare"),
-        ([*sketches, other], {}, ss.errors.IncompatibleSketchesError, "cannot merge"),
+        ([], {}, SpecError, "'slices' parameter of since_when"),
+        (sketches, {"false_alarm": 1.0}, SpecError, "'false_alarm' parameter of"),
+        (sketches, {"reference": other}, IncompatibleSketchesError, "cannot compare"),
+        ([*sketches, other], {}, IncompatibleSketchesError, "cannot merge"),
     ):
         with pytest.raises(error, match=words):
             ss.drift.since_when(slices, **options)

@@ -12,23 +12,24 @@ from scipy import stats
 import sketchshift as ss
 from sketchshift.drift.noise import ratio_quantile, ratio_tail
 from sketchshift.drift.watch import watch
+from sketchshift.errors import DataError, SpecError
 
 CORNERS = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
 SHARES = np.array([0.5, 0.3, 0.2])
 RATE = 0.1
 
 
-def rows(n: int, shares, rng) -> np.ndarray:
+def rows(n, shares, rng):
     """Rows around three corners."""
     return CORNERS[rng.choice(3, n, p=shares)] + rng.normal(size=(n, 2))
 
 
 @pytest.fixture(scope="module")
-def spec() -> ss.SketchSpec:
+def spec():
     return ss.drift.plan_drift(rows(4_000, SHARES, np.random.default_rng(9)), sketch_size=60)
 
 
-def varying(spec, n: int, seed: int, spread: float) -> dict[int, ss.Sketch]:
+def varying(spec, n, seed, spread):
     """Slices whose shares vary by themselves."""
     rng = np.random.default_rng(seed)
     moves = np.clip(spread * rng.normal(size=n), -0.2, 0.2)
@@ -55,8 +56,7 @@ def test_with_equal_directions_the_ratio_has_the_law_of_fisher_too(freedom):
         assert ratio_quantile(p, np.ones(6), freedom) == pytest.approx(exact, rel=0.01)
 
 
-def test_unequal_directions_have_the_tail_that_is_simulated():
-    rng = np.random.default_rng(0)
+def test_unequal_directions_have_the_tail_that_is_simulated(rng):
     weights, n = np.array([1.0, 0.3, 0.1]), 6
     one = (weights * rng.chisquare(1, (400_000, 3))).sum(axis=1)
     mean = (weights * rng.chisquare(n, (400_000, 3))).sum(axis=1) / n
@@ -86,7 +86,7 @@ def test_without_drift_alarms_are_at_most_as_rare_as_asked_for(spec, spread):
 
 
 @pytest.fixture(scope="module")
-def years(spec) -> dict[str, ss.Sketch]:
+def years(spec):
     """Four years of months with a strong season; from September of the last, a new cluster."""
     rng = np.random.default_rng(0)
     slices = {}
@@ -112,9 +112,8 @@ def test_against_the_same_month_of_other_years_only_the_real_change_alarms(years
     assert found.slices[11].usual is None  # no year before
 
 
-def test_the_same_day_of_other_weeks_is_the_baseline(spec):
+def test_the_same_day_of_other_weeks_is_the_baseline(spec, rng):
     """Weekends differ from other days, and a Monday that looks like one of them is found."""
-    rng = np.random.default_rng(0)
     slices = {}
     for i in range(70):
         shares = [0.2, 0.3, 0.5] if i % 7 >= 5 or i == 63 else SHARES
@@ -129,9 +128,8 @@ def test_the_same_day_of_other_weeks_is_the_baseline(spec):
 # The effect, and its words.
 
 
-def test_a_significant_change_of_few_rows_is_small(spec):
+def test_a_significant_change_of_few_rows_is_small(spec, rng):
     """Three per cent of 60,000 rows moved: certain, and below five per cent."""
-    rng = np.random.default_rng(0)
     shares = [SHARES, SHARES, SHARES, [0.47, 0.3, 0.23]]
     slices = [ss.sketch(rows(60_000, each, rng), spec) for each in shares]
 
@@ -174,8 +172,7 @@ def test_an_alarm_says_which_cluster_changed_from_what_to_what(grown):
     assert told == [last.usual.distance, None, last.effect, last.sentence]
 
 
-def test_rows_that_move_without_changing_clusters_are_told_by_their_column():
-    rng = np.random.default_rng(0)
+def test_rows_that_move_without_changing_clusters_are_told_by_their_column(rng):
     X = rng.normal(size=(6_000, 2))
     X[5_000:, 1] += 1.0
     table = pa.table({"price": X[:, 0], "weight": X[:, 1], "day": np.repeat(np.arange(6), 1_000)})
@@ -188,11 +185,11 @@ def test_rows_that_move_without_changing_clusters_are_told_by_their_column():
 
 def test_what_cannot_be_judged_is_refused_with_the_remedy(grown):
     for options, error, words in (
-        ({"reference": "day < 2"}, ss.errors.DataError, r"at least 3 slices .*chooses 2 of 6"),
-        ({"reference": "day >= 0"}, ss.errors.DataError, "leaves none to judge"),
-        ({"season": "year"}, ss.errors.DataError, "times that are dates, and day has '0'"),
-        ({"season": "month"}, ss.errors.SpecError, "'season' parameter of watch must be"),
-        ({"effect": 2.0}, ss.errors.SpecError, "'effect' parameter of watch must be"),
+        ({"reference": "day < 2"}, DataError, r"at least 3 slices .*chooses 2 of 6"),
+        ({"reference": "day >= 0"}, DataError, "leaves none to judge"),
+        ({"season": "year"}, DataError, "times that are dates, and day has '0'"),
+        ({"season": "month"}, SpecError, "'season' parameter of watch must be"),
+        ({"effect": 2.0}, SpecError, "'effect' parameter of watch must be"),
     ):
         with pytest.raises(error, match=words):
             watch(grown, n_clusters=None, **options)

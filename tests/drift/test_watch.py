@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift.drift.watch import watch
+from sketchshift.errors import DataError, SpecError
 
 DAYS, ROWS = 8, 500
 
@@ -60,10 +62,10 @@ def test_shares_follow_the_clusters_of_all_days(found):
     shares = np.array([m.shares for m in found.slices])
     grown = int(np.linalg.norm(found.decoding.centroids - [0.0, 6.0], axis=1).argmin())
 
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    np.testing.assert_allclose(shares[:, grown], [0.2] * 5 + [0.5] * 3, atol=0.08)
-    np.testing.assert_allclose(shares.mean(axis=0), found.decoding.weights, atol=0.01)
-    np.testing.assert_allclose(found.slices[0].share_errors, 0.02, atol=0.006)
+    assert_allclose(shares.sum(axis=1), 1.0)
+    assert_allclose(shares[:, grown], [0.2] * 5 + [0.5] * 3, atol=0.08)
+    assert_allclose(shares.mean(axis=0), found.decoding.weights, atol=0.01)
+    assert_allclose(found.slices[0].share_errors, 0.02, atol=0.006)
 
 
 def test_slices_without_rows_have_no_distances_and_are_stepped_over(found):
@@ -98,10 +100,10 @@ def test_the_arrow_table_has_a_row_for_each_slice(found):
 
 def test_what_cannot_be_watched_is_refused(table):
     for each, options, error, words in (
-        (table, {}, ss.errors.SpecError, r"only one of them is the time.*by='day' or by='shop'"),
-        (table, {"by": "week"}, ss.errors.DataError, "cannot merge by 'week'"),
-        (table.where("day > 99"), {}, ss.errors.SpecError, "'table' parameter of watch"),
-        (table, {"by": "day", "false_alarm": 0.0}, ss.errors.SpecError, "'false_alarm' parameter"),
+        (table, {}, SpecError, r"only one of them is the time.*by='day' or by='shop'"),
+        (table, {"by": "week"}, DataError, "cannot merge by 'week'"),
+        (table.where("day > 99"), {}, SpecError, "'table' parameter of watch"),
+        (table, {"by": "day", "false_alarm": 0.0}, SpecError, "'false_alarm' parameter"),
     ):
         with pytest.raises(error, match=words):
             watch(each, **options)
@@ -111,7 +113,7 @@ def test_rows_without_a_time_are_refused_with_the_remedy(blobs):
     """They come last in a table, and would be taken for the newest."""
     table = ss.sketch_by(blobs.rows(300), pa.array([1, 2, None] * 100), blobs.spec)
 
-    with pytest.raises(ss.errors.DataError, match="100 rows have no key, so that") as told:
+    with pytest.raises(DataError, match="100 rows have no key, so that") as told:
         watch(table, n_clusters=None)
     assert """table.where('"key" IS NOT NULL')""" in str(told.value)
     assert len(watch(table.where('"key" IS NOT NULL'), n_clusters=None)) == 2

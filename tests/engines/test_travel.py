@@ -16,7 +16,7 @@ at org.apache.spark.SomeException
 """
 
 
-def report(last: str) -> RuntimeError:
+def report(last):
     return RuntimeError(REPORT.format(last=last))
 
 

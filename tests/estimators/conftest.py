@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
 @pytest.fixture(scope="session")
-def blobs() -> np.ndarray:
+def blobs():
     """Three clusters of unequal size in the plane, far apart, in random order."""
     rng = np.random.default_rng(0)
     labels = rng.choice(3, 600, p=[0.5, 0.3, 0.2])

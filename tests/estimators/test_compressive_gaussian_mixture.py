@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
@@ -16,7 +17,7 @@ MEANS = np.array([[0.0, 0.0, 1.0], [3.0, 1.0, 0.0], [0.5, 4.0, 0.0]])
 AXES = np.array([[1.0, 0.3, 0.2], [0.4, 0.8, 0.3], [0.5, 0.5, 1.0]])
 
 
-def truth(kind: str) -> np.ndarray:
+def truth(kind):
     """Covariances of each type, shape (3, 3, 3)."""
     if kind == "spherical":
         return np.array([s**2 * np.eye(3) for s in (0.4, 0.6, 0.8)])
@@ -26,14 +27,14 @@ def truth(kind: str) -> np.ndarray:
     return np.array([turn @ np.diag(axes**2) @ turn.T for axes in AXES])
 
 
-def drawn(kind: str, n: int = 10_000, seed: int = 0) -> np.ndarray:
+def drawn(kind, n=10_000, seed=0):
     """Rows of the true mixture, whose components overlap a little."""
     rng = np.random.default_rng(seed)
     parts = zip(rng.multinomial(n, WEIGHTS), MEANS, truth(kind), strict=True)
     return np.concatenate([rng.multivariate_normal(c, S, size=size) for size, c, S in parts])
 
 
-def full(covariances: np.ndarray) -> np.ndarray:
+def full(covariances):
     """Covariances of any type as matrices."""
     if covariances.ndim == 3:
         return covariances
@@ -47,9 +48,9 @@ def test_the_true_mixture_is_found_and_is_as_likely_as_that_of_em(kind):
 
     mixture = ss.CompressiveGaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
 
-    np.testing.assert_allclose(mixture.weights_, WEIGHTS, atol=0.02)
-    np.testing.assert_allclose(mixture.means_, MEANS, atol=0.05)
-    np.testing.assert_allclose(full(mixture.covariances_), truth(kind), atol=0.06)
+    assert_allclose(mixture.weights_, WEIGHTS, atol=0.02)
+    assert_allclose(mixture.means_, MEANS, atol=0.05)
+    assert_allclose(full(mixture.covariances_), truth(kind), atol=0.06)
     exact = GaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
     assert mixture.score(unseen) > exact.score(unseen) - 0.02
     assert mixture.converged_
@@ -69,16 +70,16 @@ def test_one_gaussian_has_the_moments_of_the_rows(kind):
     """They are integers in the sketch, and the most likely ones."""
     X = drawn("full", 500)
 
-    mixture = ss.CompressiveGaussianMixture(covariance_type=kind).fit(X)
+    mixture = ss.CompressiveGaussianMixture(covariance_type=kind, random_state=0).fit(X)
 
     exact = GaussianMixture(covariance_type=kind).fit(X)
-    np.testing.assert_allclose(mixture.means_, exact.means_, atol=1e-4)
-    np.testing.assert_allclose(mixture.covariances_, exact.covariances_, rtol=1e-3, atol=1e-4)
+    assert_allclose(mixture.means_, exact.means_, atol=1e-4)
+    assert_allclose(mixture.covariances_, exact.covariances_, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(("kind", "size"), [("diag", None), ("full", 2 * 5 * 45)])
-def test_plans_have_frequencies_enough_for_the_covariances(kind, size):
-    X = np.random.default_rng(0).normal(size=(50, 8))
+def test_plans_have_frequencies_enough_for_the_covariances(kind, size, rng):
+    X = rng.normal(size=(50, 8))
     mixture = ss.CompressiveGaussianMixture(2, covariance_type=kind, random_state=0).partial_fit(X)
 
     assert mixture.sketch_.spec == ss.plan(X, 2, cells=False, sketch_size=size)
@@ -89,11 +90,11 @@ def test_spheres_are_spheres_in_the_units_of_the_data():
     options = {"covariance_type": "spherical", "random_state": 0, "standardize": True}
     mixture = ss.CompressiveGaussianMixture(3, **options).fit(drawn("spherical"))
 
-    np.testing.assert_allclose(np.sqrt(mixture.covariances_), [0.4, 0.6, 0.8], atol=0.02)
+    assert_allclose(np.sqrt(mixture.covariances_), [0.4, 0.6, 0.8], atol=0.02)
 
 
 @pytest.fixture(scope="module", params=TYPES)
-def fitted(request) -> ss.CompressiveGaussianMixture:
+def fitted(request):
     mixture = ss.CompressiveGaussianMixture(
         3, covariance_type=request.param, sketch_size=90, random_state=0
     )
@@ -110,11 +111,11 @@ def test_densities_are_those_of_scipy(fitted):
     factors = full(fitted.precisions_cholesky_)
     precisions = factors @ factors.swapaxes(1, 2)
 
-    np.testing.assert_allclose(fitted.score_samples(X), expected, rtol=1e-9)
+    assert_allclose(fitted.score_samples(X), expected, rtol=1e-9)
     assert fitted.score(X) == pytest.approx(expected.mean())
-    np.testing.assert_allclose(fitted.predict_proba(X), np.exp(logs - expected).T, atol=1e-9)
-    np.testing.assert_array_equal(fitted.predict(X), np.argmax(logs, axis=0))
-    np.testing.assert_allclose(precisions @ full(fitted.covariances_), [np.eye(3)] * 3, atol=1e-8)
+    assert_allclose(fitted.predict_proba(X), np.exp(logs - expected).T, atol=1e-9)
+    assert_array_equal(fitted.predict(X), np.argmax(logs, axis=0))
+    assert_allclose(precisions @ full(fitted.covariances_), [np.eye(3)] * 3, atol=1e-8)
 
 
 def test_information_criteria_need_rows(fitted):
@@ -133,8 +134,8 @@ def test_rows_are_drawn_from_the_mixture(fitted):
     X, labels = fitted.sample(5000)
 
     assert X.shape == (5000, 3)
-    np.testing.assert_allclose(np.bincount(labels) / 5000, fitted.weights_, atol=0.03)
-    np.testing.assert_allclose(X.mean(axis=0), fitted.weights_ @ fitted.means_, atol=0.1)
+    assert_allclose(np.bincount(labels) / 5000, fitted.weights_, atol=0.03)
+    assert_allclose(X.mean(axis=0), fitted.weights_ @ fitted.means_, atol=0.1)
 
 
 def test_equal_rows_are_one_narrow_component():
@@ -144,7 +145,7 @@ def test_equal_rows_are_one_narrow_component():
     with pytest.warns(ConvergenceWarning, match="1 of 2 components were found. Nothing was left"):
         mixture.fit(X)
 
-    np.testing.assert_allclose(mixture.means_, X[:1], atol=1e-3)
+    assert_allclose(mixture.means_, X[:1], atol=1e-3)
     assert np.trace(mixture.covariances_[0]) < 1e-4
     assert np.isfinite(mixture.score(X))
 

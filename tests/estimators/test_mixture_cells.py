@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
@@ -13,14 +14,14 @@ from sketchshift.estimators.mixture_cells import CellLikelihood, MixtureFit, imp
 from sketchshift.features.cells import BESIDE
 
 
-def covariances(n: int, d: int, seed: int = 0) -> np.ndarray:
+def covariances(n, d, seed=0):
     """Random positive definite matrices, some of them thin."""
     rng = np.random.default_rng(seed)
     turns = np.linalg.qr(rng.normal(size=(n, d, d)))[0]
     return (turns * np.exp(rng.uniform(-4.0, 1.0, size=(n, 1, d)))) @ turns.swapaxes(1, 2)
 
 
-def needles(n: int = 20_000, seed: int = 0) -> np.ndarray:
+def needles(n=20_000, seed=0):
     """Five Gaussians in four columns, fifty times as long as they are thick, in any direction."""
     rng, parts = np.random.default_rng(7), []
     draw = np.random.default_rng(seed)
@@ -38,7 +39,7 @@ def test_imputed_covariances_have_the_variances_and_differ_in_the_diagonal_of_th
 
     V = impute(S, D, sweeps=500)
 
-    np.testing.assert_allclose(np.diagonal(V, axis1=1, axis2=2), D, rtol=1e-12)
+    assert_allclose(np.diagonal(V, axis1=1, axis2=2), D, rtol=1e-12)
     apart = np.linalg.inv(V) - np.linalg.inv(S)
     scale = np.abs(np.linalg.inv(S)).max(axis=(1, 2), keepdims=True)
     off = apart * (1.0 - np.eye(5))
@@ -60,7 +61,7 @@ def test_rows_as_cells_give_the_mixture_of_em():
         exact.fit(X)
     for name in ("weights", "means", "covariances"):
         expected = getattr(exact, f"{name}_")
-        np.testing.assert_allclose(getattr(found, name), expected, atol=1e-5)
+        assert_allclose(getattr(found, name), expected, atol=1e-5)
 
 
 def test_the_bound_rises():
@@ -87,13 +88,12 @@ def test_thin_clusters_are_nearly_as_likely_as_by_em_and_nearly_as_thin_as_they_
     exact = GaussianMixture(5, n_init=5, random_state=0).fit(X)
     assert mixture.score(unseen) > exact.score(unseen) - 0.08
     thinnest = np.sqrt(np.linalg.eigvalsh(mixture.covariances_)[:, 0])
-    np.testing.assert_allclose(thinnest.mean(), 0.02, rtol=0.25)
-    np.testing.assert_allclose(thinnest, 0.02, rtol=0.4)
+    assert_allclose(thinnest.mean(), 0.02, rtol=0.25)
+    assert_allclose(thinnest, 0.02, rtol=0.4)
 
 
-def test_rows_with_a_repeated_value_have_cells_of_their_own():
+def test_rows_with_a_repeated_value_have_cells_of_their_own(rng):
     """Of two columns, in the first of which two rows of five are zero."""
-    rng = np.random.default_rng(0)
     X = rng.normal((6.0, 0.0), size=(10_000, 2))
     X[rng.random(len(X)) < 0.4, 0] = 0.0
 
@@ -116,9 +116,8 @@ def test_plans_have_many_cells_where_rows_suffice(kind, cells):
     assert few.cells is None
 
 
-def test_a_mixture_under_a_plan_that_saw_other_rows_is_still_found():
+def test_a_mixture_under_a_plan_that_saw_other_rows_is_still_found(rng):
     """Cells are loose, and waves tell what is in them."""
-    rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2)) * [1.0, 0.3] + rng.integers(2, size=(20_000, 1)) * [4.0, 0.0]
     spec = ss.CompressiveGaussianMixture(2, random_state=0).partial_fit(X[X[:, 0] < 1]).sketch_.spec
 

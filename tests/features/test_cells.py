@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from sketchshift.errors import SpecError
 from sketchshift.features import Cells, SketchSpec
@@ -17,8 +18,8 @@ from sketchshift.kernels.cpu.library import variants
 CELLS = Cells.of(np.random.default_rng(7).normal(size=(20, 3)), unit=0.25)
 
 
-def test_planned_cells_are_the_same_on_every_machine(monkeypatch):
-    X = np.random.default_rng(0).standard_t(2, size=(3000, 4)) / 4
+def test_planned_cells_are_the_same_on_every_machine(monkeypatch, rng):
+    X = rng.standard_t(2, size=(3000, 4)) / 4
     found = set()
     for kernel in map(CpuKernel, variants().values()):
         monkeypatch.setattr(select, "_load_fastest", lambda kernel=kernel: kernel)
@@ -34,8 +35,8 @@ def test_of_few_different_rows_there_are_no_more_cells():
     assert sorted(found.tolist()) == sorted(np.eye(3).tolist())
 
 
-def test_values_that_repeat_have_groups_of_cells_of_their_own():
-    rows = np.random.default_rng(0).normal(size=(2000, 2))
+def test_values_that_repeat_have_groups_of_cells_of_their_own(rng):
+    rows = rng.normal(size=(2000, 2))
     assert plan_cells(rows, 20, splits_values=True) == plan_cells(rows, 20)
 
     rows[::2, 0] = 5.0
@@ -44,7 +45,7 @@ def test_values_that_repeat_have_groups_of_cells_of_their_own():
     assert (whole.starts, whole.middles) == ((0,), b"")
     assert split.starts == (0, 10)
     places = np.frombuffer(split.middles, "<f4").reshape(2, 2)
-    np.testing.assert_allclose(places, [[4.99, 0.0], [5.0, 0.0]], rtol=1e-6)
+    assert_allclose(places, [[4.99, 0.0], [5.0, 0.0]], rtol=1e-6)
     assert (split.table[10:, 0] == 5.0).all()
 
 

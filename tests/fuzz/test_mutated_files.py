@@ -361,7 +361,14 @@ def alarm():
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("n", [50, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n",
+    [
+        12,
+        pytest.param(50, marks=pytest.mark.thorough),
+        pytest.param(4000, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_changed_file_is_decoded_or_refused_by_an_error_of_ours_in_little_memory(
     kind, n, alarm, tmp_path

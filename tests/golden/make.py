@@ -22,21 +22,14 @@ PINNED = {
     "OMP_NUM_THREADS": "1",
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
 }
-MODULES = {
-    "totals": "totals",
-    "decodings": "decodings",
-    "paper": "decodings",
-    "planned": "planned",
-    "commands": "commands",
-    "errors": "commands",
-}
-"""Where the function is that makes the values of each file."""
+MODULES = {"paper": "decodings", "errors": "commands"}
+"""Where functions are that have no module of their name."""
 
 
 def values_of(name, *options):
     """Return the values of a file, as JSON holds them, floats with 13 digits."""
     warnings.simplefilter("ignore")
-    found = getattr(import_module(MODULES[name]), name)(*options)
+    found = getattr(import_module(MODULES.get(name, name)), name)(*options)
     return json.loads(
         json.dumps(found, default=int), parse_float=lambda x: float(f"{float(x):.13g}")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from commands import planned_commands
-from decodings import datasets, facts_of
+from decodings import STANDARDIZED, datasets, facts_of
 
 import sketchshift as ss
 
@@ -38,7 +38,8 @@ def _digest(numbers):
 def planned():
     """Return plans and clusters with cells; of plans without cells the bandwidths."""
     found = {}
-    for name, (X, standardize) in datasets().items():
+    for name, X in datasets().items():
+        standardize = name in STANDARDIZED
         for k in (1, 3, 8):
             if k > len(X):
                 continue
@@ -49,7 +50,7 @@ def planned():
                 "bandwidth without cells": waves.bandwidth,
                 **facts_of(ss.decode(sketch, k)),
             }
-    X, _ = datasets()["wine"]
+    X = datasets()["wine"]
     for title, options in {
         "cosine": {"metric": "cosine"},
         "robust": {"standardize": "robust"},

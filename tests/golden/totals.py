@@ -19,6 +19,7 @@ from sketchshift.sketch.moments import Moments
 EVERY_DISTANCE = (0.01, 0.3, 1.0, 2.0, 1e9)
 """Factors of rows: in cells, around them, beyond the reach of cells, beyond that of waves."""
 
+OF_MOMENTS = ("sums", "rests", "partial_rests", "products")
 MOST_NUMBERS = 400
 """Longer lists of integers are stored as their first ones and a digest."""
 
@@ -38,7 +39,7 @@ def integers_of(sketch):
         "n_invalid": totals.n_invalid,
         "weights": [moments.weight, moments.fine_weight],
     }
-    for name in ("sums", "rests", "partial_rests", "products"):
+    for name in OF_MOMENTS:
         found[name] = getattr(moments, name).tolist()
     for name in totals.layout.by_name:
         integers = totals.integers(name)
@@ -46,16 +47,15 @@ def integers_of(sketch):
             found["far"] = [[*key, *row] for key, row in integers.items()]
         elif name != "moments":
             found[name] = integers.tolist()
-    return {name: _shortened(numbers) for name, numbers in found.items()}
+    return {name: _shortened(np.array(numbers, object)) for name, numbers in found.items()}
 
 
 def _shortened(numbers):
-    text = json.dumps(numbers, default=int)
-    if text.count(",") < MOST_NUMBERS:
-        return numbers
-    flat = np.array(numbers, dtype=object).ravel().tolist()
+    if numbers.size <= MOST_NUMBERS:
+        return numbers.tolist()
+    text = json.dumps(numbers.tolist(), default=int)
     digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    return {"first": flat[:12], "numbers": len(flat), "digest": digest}
+    return {"first": numbers.ravel()[:12].tolist(), "numbers": numbers.size, "digest": digest}
 
 
 # Specs are numbers in specs.json; here they meet the constructors.
@@ -64,17 +64,15 @@ def _shortened(numbers):
 def specs():
     """Return the written specs by name."""
     found = json.loads(Path(__file__).with_name("specs.json").read_text())
-    return {name: _spec_of(**numbers) for name, numbers in found.items()}
-
-
-def _spec_of(cells=None, axes=None, landmarks=None, origin=None, **numbers):
-    return ss.SketchSpec(
-        **numbers,
-        cells=None if cells is None else cells_of(**cells),
-        axes=None if axes is None else Axes.of(axes),
-        landmarks=None if landmarks is None else Landmarks.of(landmarks),
-        origin=None if origin is None else Origin.from_dict({"charges": []} | origin),
-    )
+    makers = {
+        "cells": lambda parts: cells_of(**parts),
+        "axes": Axes.of,
+        "landmarks": Landmarks.of,
+        "origin": lambda parts: Origin.from_dict({"charges": []} | parts),
+    }
+    for parts in found.values():
+        parts |= {part: makers[part](parts[part]) for part in makers.keys() & parts}
+    return {name: ss.SketchSpec(**parts) for name, parts in found.items()}
 
 
 def cells_of(centers, middles=(), are_half=False, **numbers):
@@ -86,7 +84,7 @@ def cells_of(centers, middles=(), are_half=False, **numbers):
 
 def scattered(X):
     """Return 20 rows at every distance."""
-    return X * np.array(EVERY_DISTANCE)[np.arange(20) % 5, None]
+    return X * np.resize(EVERY_DISTANCE, (20, 1))
 
 
 def totals(kernel="auto"):
@@ -96,10 +94,9 @@ def totals(kernel="auto"):
     for name, spec in written.items():
         X, weights = data(spec.n_features)
         found[name] = sketch(X, spec)
-        if spec.cells is not None and spec.origin is None:
-            found[f"{name}; scattered"] = sketch(scattered(X), spec, sample_weight=weights)
-        elif spec.origin is None:
-            found[f"{name}; weighted"] = sketch(X, spec, sample_weight=weights)
+        if spec.origin is None:
+            kind, rows = ("scattered", scattered(X)) if spec.cells else ("weighted", X)
+            found[f"{name}; {kind}"] = sketch(rows, spec, sample_weight=weights)
     found |= _other_rows(sketch, written) | _sums(sketch, written)
     for name, table in _sliced(partial(ss.sketch_by, kernel=kernel), written).items():
         found |= {f"{name}; slice {key}": of_slice for key, of_slice in table}
@@ -117,13 +114,8 @@ def _other_rows(sketch, written):
         "cut": ["good", "fair", None, "poor", "good"] * 4,
         "city": ["Rome", "Oslo", "Rome", "Bern"] * 5,
     }
-    recipe = Recipe(
-        [
-            Number("price", fill=1.5),
-            Category("cut", ("fair", "good")),
-            Frequency("city", ("Oslo", "Rome"), (0.75, 0.25)),
-        ]
-    )
+    cut, city = Category("cut", ("fair", "good")), Frequency("city", ("Oslo", "Rome"), (0.75, 0.25))
+    recipe = Recipe([Number("price", fill=1.5), cut, city])
     of_table = ss.SketchSpec(4, 8, 0.5, columns=recipe.names, recipe=recipe)
     large = np.arange(20.0) ** 7
     return {
@@ -149,7 +141,7 @@ def _sums(sketch, written):
     for name in ("float64", "cells in groups, within", "axes, Euclidean, within"):
         spec = written[name]
         X, weights = data(3)
-        X = X if spec.cells is None else scattered(X)
+        X = scattered(X) if spec.cells else X
         both = sketch(X[:7], spec, sample_weight=weights[:7]) + sketch(X[7:], spec)
         found[f"{name}; sum of weighted and other rows"] = both
         found[f"{name}; rows taken out"] = both - sketch(X[9:14], spec)

@@ -114,12 +114,11 @@ def test_a_plan_of_directions_gives_lists_of_directions(rows):
 
 def test_lists_of_many_columns_are_as_good_as_those_of_k_means():
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(40, 64))[rng.integers(40, size=8000)] + 0.4 * rng.normal(size=(8000, 64))
-    spec = ss.plan(X, n_clusters=40)
+    X = rng.normal(size=(20, 64))[rng.integers(20, size=4000)] + 0.4 * rng.normal(size=(4000, 64))
 
-    lists = ss.index.train_lists(ss.sketch(X, spec), 40)
+    lists = ss.index.train_lists(ss.sketch(X, n_clusters=20), 20)
 
-    assert ss.metrics.rse(X, lists.centroids, ss.metrics.lloyd(X, 40)) < 1.01
+    assert ss.metrics.rse(X, lists.centroids, ss.metrics.lloyd(X, 20)) < 1.01
 
 
 def test_too_many_lists_are_refused(rows, spec):
@@ -164,9 +163,12 @@ def test_what_cannot_be_used_is_named(whole, table, given, message):
         ss.index.train_lists(table, K, where="key > 100")
 
 
-def test_faiss_takes_the_lists_and_puts_rows_where_we_do(rows, lists):
-    pytest.importorskip("faiss", reason="faiss-cpu is not installed")
-    X = rows.astype(np.float32)
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_faiss_takes_the_lists_and_finds_what_we_do(rows, metric):
+    """Directions are compared by inner products."""
+    faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    X = (normalize(rows) if metric == "cosine" else rows).astype(np.float32)
+    lists = ss.index.train_lists(ss.sketch(X, n_clusters=K), K, metric=metric)
 
     index = lists.to_faiss()
     index.add(X)
@@ -175,23 +177,15 @@ def test_faiss_takes_the_lists_and_puts_rows_where_we_do(rows, lists):
     _, labels = index.quantizer.search(X, 1)
     assert np.array_equal(labels[:, 0], lists.assign(X))
     index.nprobe = K
-    squares, found = index.search(X[:20], 2)
+    scores, found = index.search(X[:20], 2)
     assert np.array_equal(found[:, 0], np.arange(20))
-    expected = np.sort(cdist(rows[:20], rows, "sqeuclidean"), axis=1)[:, 1]
-    np.testing.assert_allclose(squares[:, 1], expected, rtol=1e-3)
-
-
-def test_faiss_compares_directions_by_inner_products(rows):
-    faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
-    directions = normalize(rows).astype(np.float32)
-    lists = ss.index.train_lists(ss.sketch(directions, n_clusters=K), K, metric="cosine")
-
-    index = lists.to_faiss()
-    index.add(directions)
-
-    assert index.metric_type == faiss.METRIC_INNER_PRODUCT
-    np.testing.assert_allclose(index.search(directions[:20], 1)[0], 1.0, atol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
+    squares = np.sort(cdist(X[:20], X, "sqeuclidean"), axis=1)[:, 1]
+    if metric == "cosine":
+        assert index.metric_type == faiss.METRIC_INNER_PRODUCT
+        np.testing.assert_allclose(np.linalg.norm(lists.centroids, axis=1), 1.0, atol=1e-6)
+        np.testing.assert_allclose(scores[:, 1], 1 - squares / 2, atol=1e-5)
+    else:
+        np.testing.assert_allclose(scores[:, 1], squares, rtol=1e-3)
 
 
 def test_without_faiss_one_is_told_what_to_install(lists, monkeypatch):

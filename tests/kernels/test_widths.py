@@ -45,8 +45,8 @@ def test_clusters_are_the_same_on_all_machines(compiled, monkeypatch):
     found = set()
     for kernel in compiled.values():
         monkeypatch.setattr(select, "_load_fastest", lambda kernel=kernel: kernel)
-        sketch = ss.sketch(X, n_clusters=4)
-        shifts = ss.SketchAndShift(refine=True)(sketch, 4)
+        sketch, waves = (ss.sketch(X, n_clusters=4, cells=cells) for cells in (True, False))
+        shifts = ss.SketchAndShift(refine=True)(waves, 4)
         found.add((ss.decode(sketch, 4).centroids.tobytes(), shifts.centroids.tobytes()))
 
     assert len(found) == 1

@@ -39,19 +39,19 @@ class Proxy(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, upstream: str, handler: type[Handler] | None = None) -> None:
+    def __init__(self, upstream, handler=None):
         super().__init__(("127.0.0.1", 0), handler or Handler)
         self.upstream, self.lock = upstream, threading.Lock()
         self.order({})
 
-    def order(self, said: dict[str, list[str]]) -> None:
+    def order(self, said):
         self.rate = float(said.get("rate", ["0"])[0])
         self.kinds = said.get("kinds", [",".join(KINDS)])[0].split(",")
         self.denied = said.get("deny", [None])[0]
         self.random = random.Random(int(said.get("seed", ["0"])[0]))
         self.counts = {"requests": 0, "body_bytes": 0, **dict.fromkeys(KINDS, 0)}
 
-    def fault(self) -> str | None:
+    def fault(self):
         with self.lock:
             self.counts["requests"] += 1
             if self.random.random() >= self.rate:
@@ -60,7 +60,7 @@ class Proxy(ThreadingHTTPServer):
             self.counts[kind] += 1
             return kind
 
-    def handle_error(self, request, client_address) -> None:
+    def handle_error(self, request, client_address):
         """Clients that give up are no news."""
 
 
@@ -68,14 +68,14 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def setup(self) -> None:
+    def setup(self):
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITTEN_BYTES)
         super().setup()
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
-    def do(self) -> None:
+    def do(self):
         where = urlsplit(self.path)
         if where.path == "/__proxy__":
             with self.server.lock:
@@ -100,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do
 
-    def read_body(self) -> bytes:
+    def read_body(self):
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
         parts = []
@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
             pass
         return b"".join(parts)
 
-    def forward(self, sent: bytes, kind: str | None) -> None:
+    def forward(self, sent, kind):
         status, headers, body, length = self.fetch(sent)
         if kind in ("cut", "short") and len(body) < 2:  # nothing to take away from
             self.reset()
@@ -121,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "cut":
             self.reset()
 
-    def fetch(self, sent: bytes):
+    def fetch(self, sent):
         """What the upstream answers: status, headers, body, and of a HEAD the length."""
         upstream = http.client.HTTPConnection(self.server.upstream, timeout=60)
         upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -137,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
         upstream.close()
         return answer.status, headers, body, length
 
-    def answer(self, status: int, headers, body: bytes, length=None) -> None:
+    def answer(self, status, headers, body, length=None):
         self.send_response_only(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -150,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
                 with self.server.lock:
                     self.server.counts["body_bytes"] += len(part) if self.command == "GET" else 0
 
-    def reset(self) -> None:
+    def reset(self):
         self.wfile.flush()
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True

@@ -33,7 +33,7 @@ class Numbers:
 
     name = "numbers"
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n):
         self.n = n
 
     def changes(self, since):
@@ -87,12 +87,12 @@ def test_what_cannot_be_followed_is_refused_without_its_password(spec, state):
 class Folder:
     """A folder of this machine, or of fsspec's store in memory, and the rows of its files."""
 
-    def __init__(self, kind: str, path: Path) -> None:
+    def __init__(self, kind, path):
         self.kind, self.path, self.files = kind, path, fsspec.filesystem(kind)
         self.address = str(path) if kind == "file" else f"{kind}://{path}"
-        self.rows: dict[str, np.ndarray] = {}
+        self.rows = {}
 
-    def put(self, name: str, rows: np.ndarray) -> None:
+    def put(self, name, rows):
         """Write a file whose time tells nothing."""
         np.save(file := io.BytesIO(), rows)
         path = self.path / name
@@ -102,11 +102,11 @@ class Folder:
         if self.kind == "file":
             os.utime(path, (0, 0))
 
-    def remove(self, name: str) -> None:
+    def remove(self, name):
         self.files.rm(f"{self.path}/{name}")
         del self.rows[name]
 
-    def sketch(self, spec: ss.SketchSpec) -> ss.Sketch:
+    def sketch(self, spec):
         return ss.sketch(np.concatenate([np.empty((0, 2)), *self.rows.values()]), spec)
 
 

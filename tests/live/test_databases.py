@@ -26,7 +26,7 @@ N = 3000
 ENGINES = ("postgres", "duckdb", "sqlite")
 
 
-def events() -> pa.Table:
+def events():
     rng = np.random.default_rng(0)
     start = datetime.date(2026, 1, 1)
     return pa.table(
@@ -41,7 +41,7 @@ def events() -> pa.Table:
     )
 
 
-def make(database: object, name: str, rows: pa.Table) -> None:
+def make(database, name, rows):
     """A table with rows, by the engine's own means."""
     if str(database).startswith("postgresql"):
         from adbc_driver_postgresql import dbapi
@@ -53,21 +53,18 @@ def make(database: object, name: str, rows: pa.Table) -> None:
         with duckdb.connect(str(database)) as connection:
             connection.from_arrow(rows).create(name.strip('"'))
     else:
+        frame = rows.to_pandas()
+        if "day" in frame:
+            frame["day"] = frame["day"].astype(str)
         with closing(sqlite3.connect(database)) as connection:
-            marks = ", ".join("?" * rows.num_columns)
-            connection.execute(f"CREATE TABLE {name} ({', '.join(rows.column_names)})")
-            columns = (column.to_pylist() for column in rows.columns)
-            storable = ((str(v) if isinstance(v, datetime.date) else v for v in c) for c in columns)
-            values = zip(*storable, strict=True)
-            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", values)
-            connection.commit()
+            frame.to_sql(name.strip('"'), connection, index=False)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> object:
+def database(request, tmp_path_factory):
     """An address or a path with the table ``events``, and another one."""
     if request.param == "postgres":
-        place: object = request.getfixturevalue("postgres")
+        place = request.getfixturevalue("postgres")
     else:
         place = tmp_path_factory.mktemp("databases") / f"shop.{request.param}"
     make(place, "events", events())
@@ -76,11 +73,11 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def server(postgres: str):
+def server(postgres):
     """Runs statements on a server of PostgreSQL."""
     from adbc_driver_postgresql import dbapi
 
-    def run(*statements: str) -> None:
+    def run(*statements):
         connect = dbapi.connect(postgres, autocommit=True)
         with connect as connection, connection.cursor() as cursor:
             for statement in statements:
@@ -89,35 +86,20 @@ def server(postgres: str):
     return run
 
 
-def test_a_query_gives_the_bytes_of_the_same_rows_in_memory(database):
-    spec = ss.plan(events(), n_clusters=3, columns=["x", "y"])
+def test_plans_sketches_and_slices_of_a_query_are_those_of_the_rows_in_memory(database):
+    columns = {"n_clusters": 3, "columns": ["x", "y"]}
+    spec = ss.plan(events(), **columns)
+    assert ss.plan(database, query="events", **columns) == spec
+    assert ss.profiling.survey(database, query="events", columns=["x", "y"]).choice == ("x", "y")
 
     for query in ("events", "SELECT y, x FROM events -- all;"):
         assert ss.sketch(database, spec, query=query) == ss.sketch(events(), spec)
-    assert ss.sketch(str(database), spec, query="events", sample_weight="w") == ss.sketch(
-        events(), spec, sample_weight="w"
-    )
-
-
-def test_a_plan_of_few_rows_is_that_of_the_rows_in_memory(database):
-    given = {"n_clusters": 3, "columns": ["x", "y"]}
-
-    assert ss.plan(database, query="events", **given) == ss.plan(events(), **given)
-
-
-def test_keys_and_conditions_are_as_elsewhere(database):
-    given = {"n_clusters": 3, "columns": ["x", "y"], "where": "w >= 2"}
-
-    table = ss.sketch_by(database, ["month(day)", "shop"], query="SELECT * FROM events", **given)
-
-    assert table == ss.sketch_by(events(), ["month(day)", "shop"], table.spec, where="w >= 2")
+    weighted = ss.sketch(str(database), spec, query="events", sample_weight="w")
+    assert weighted == ss.sketch(events(), spec, sample_weight="w")
+    by, where = ["month(day)", "shop"], "w >= 2"
+    table = ss.sketch_by(database, by, query="SELECT * FROM events", where=where, **columns)
+    assert table == ss.sketch_by(events(), by, table.spec, where=where)
     assert table.counts.sum() == (events()["w"].to_numpy() >= 2).sum()
-
-
-def test_a_survey_looks_at_a_table_of_a_database(database):
-    found = ss.profiling.survey(database, query="events", columns=["x", "y"])
-
-    assert found.choice == ("x", "y")
 
 
 def test_a_large_table_is_sampled_the_same_way_every_time(database, monkeypatch):
@@ -241,11 +223,7 @@ def test_a_connection_of_duckdb_is_asked_too():
     assert connection.sql("SELECT 1").fetchall() == [(1,)]
 
 
-def test_the_only_table_needs_no_name_and_of_several_one_is_chosen(tmp_path, database):
-    path = tmp_path / "one.db"
-    make(path, "points", pa.table({"x": [1.0, 2.0, 3.0]}))
-
-    assert ss.sketch(path, n_clusters=1).count == 3
+def test_of_several_tables_one_is_chosen(database):
     with pytest.raises(DataError, match=r"tables: .*'events'.*Choose one with query="):
         ss.sketch(database, n_clusters=1)
     assert ss.sketch(database, n_clusters=1, query='"Other Table"').count == 2
@@ -298,8 +276,8 @@ def test_quoted_names_of_tables_are_names(postgres, server):
         assert ss.sketch(postgres, ss.SketchSpec(1, 10, 1.0), query=name).count == 1
 
 
-def test_the_only_table_of_a_file_may_have_any_name(tmp_path):
-    for connect, end in ((duckdb.connect, "duckdb"), (sqlite3.connect, "sqlite")):
+def test_the_only_table_of_a_file_needs_no_name_whatever_it_is_called(tmp_path):
+    for connect, end in ((duckdb.connect, "duckdb"), (sqlite3.connect, "db")):
         path = tmp_path / f"shop.{end}"
         with connect(str(path)) as connection:
             connection.execute('CREATE TABLE "my ""own"" table" AS SELECT 1.0 AS x')
@@ -310,30 +288,40 @@ def test_the_only_table_of_a_file_may_have_any_name(tmp_path):
 # Credentials.
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://anna:5ecret@localhost:1/db",
-        "postgresql://anna:5e/5ecret@localhost:1/db",
-        "postgresql://anna:5e@5ecret@localhost:1/db",
-        "postgresql://localhost:1/db?password=5ecret",
-        "postgresql://anna:5%65cret5ecret@localhost:1/db",
-        "postgresql://anna:5ecret@localhost:1/db?5ecret=1",
-        "postgresql://anna:5e?5ecret@localhost:1/db",
-        "postgresql://anna:5e/x?5ecret=5ecret@localhost:1/db",
-    ],
-)
+ADDRESSES = [
+    "postgresql://anna:5ecret@localhost:1/db",
+    "postgresql://anna:5e/5ecret@localhost:1/db",
+    "postgresql://anna:5e@5ecret@localhost:1/db",
+    "postgresql://localhost:1/db?password=5ecret",
+    "postgresql://anna:5%65cret5ecret@localhost:1/db",
+    "postgresql://anna:5ecret@localhost:1/db?5ecret=1",
+    "postgresql://anna:5e?5ecret@localhost:1/db",
+    "postgresql://anna:5e/x?5ecret=5ecret@localhost:1/db",
+    "postgresql://localhost:1/db?user=anna&password=a+b%zz5ecret",
+    "postgresql://localhost:1/db?user=anna&password=a&5ecret",
+    "postgresql://localhost:1/db?user=anna&password=a&5ecret=b",
+    "host=localhost port=1 user=anna password=5ecret dbname=db",
+    "host=localhost password = '5ec ret 5ecret'",
+    "postgres:/anna:5ecret@localhost/db",
+    "postgresql+psycopg2://anna:5ecret@localhost:1/db",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_no_error_and_no_name_has_a_password(address):
     pytest.importorskip("adbc_driver_postgresql")
+    shown = []
+    if address.startswith("postgresql://"):
+        shown = [without_credentials(address), repr(Query(address, "t")), str(Query(address))]
+    if address.startswith("postgresql://anna"):
+        shown.append(without_password(address).removesuffix("?5ecret=1"))
 
-    with pytest.raises(DataError) as caught:
-        ss.sketch(address, n_clusters=2, query="t")
-
-    shown = (str(caught.value), repr(Query(address, "t")), str(Query(address)))
-    assert not any(SECRET in text for text in shown)
-    assert caught.value.__cause__ is None
-    assert SECRET not in without_credentials(address)
-    assert SECRET not in without_password(address).removesuffix("?5ecret=1")
+    for query in ("t", None):
+        with pytest.raises(DataError) as caught:
+            ss.sketch(address, n_clusters=2, query=query)
+        assert caught.value.__cause__ is None
+        shown.append(str(caught.value))
+    assert not [text for text in shown if SECRET in text]
 
 
 def test_a_wrong_password_is_said_without_it(postgres):
@@ -345,18 +333,13 @@ def test_a_wrong_password_is_said_without_it(postgres):
 
 
 @pytest.fixture
-def shop(postgres: str) -> str:
-    """The same server, with a table that the commands read."""
-    from adbc_driver_postgresql import dbapi
-
-    with dbapi.connect(postgres) as connection:
-        with connection.cursor() as cursor:
-            cursor.adbc_ingest("shop", events(), mode="replace")
-        connection.commit()
+def shop(postgres):
+    """A server with a table that the commands read."""
+    make(postgres, "shop", events())
     return postgres
 
 
-def run(*words: str) -> str:
+def run(*words):
     done = CliRunner().invoke(main, [*map(str, words)])
     assert SECRET not in done.output, words[0]
     return done.output
@@ -403,27 +386,6 @@ def test_nothing_is_left_open(postgres, server):
     gc.collect()
 
     server("SET lock_timeout = '5s'", "DROP TABLE dropped")
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://localhost:1/db?user=anna&password=a+b%zz5ecret",
-        "postgresql://localhost:1/db?user=anna&password=a&5ecret",
-        "postgresql://localhost:1/db?user=anna&password=a&5ecret=b",
-        "host=localhost port=1 user=anna password=5ecret dbname=db",
-        "host=localhost password = '5ec ret 5ecret'",
-        "postgres:/anna:5ecret@localhost/db",
-        "postgresql+psycopg2://anna:5ecret@localhost:1/db",
-    ],
-)
-def test_no_form_of_an_address_tells_its_password(address):
-    pytest.importorskip("adbc_driver_postgresql")
-
-    for query in ("t", None):
-        with pytest.raises(DataError) as caught:
-            ss.sketch(address, n_clusters=2, query=query)
-        assert SECRET not in str(caught.value)
 
 
 def test_a_password_that_is_a_usual_word_leaves_the_message_readable():

@@ -10,45 +10,12 @@ import pytest
 
 from sketchshift import SketchSpec, sketch
 from sketchshift_papers.beyond import Hills, density_of_maxima
-from sketchshift_papers.claims import Outcome, judge
 from sketchshift_papers.contenders import Cell, measure
 from sketchshift_papers.datasets import make_data
 from sketchshift_papers.definition import BEYOND, Contender, DatasetSpec, figure_names, load_figure
 from sketchshift_papers.runner import Store, planned, run_figure
 
 NAMES = figure_names(BEYOND)
-MEASURES = [
-    "rse",
-    "seconds",
-    "slope",
-    "variance_ratio",
-    "energy_ratio",
-    "maxima_ratio",
-    "high_ratio",
-    "highest_gap",
-    "hidden",
-    "hidden_gap",
-    "agreement",
-    "sharp",
-    "sharpest",
-    "sharpest_gap",
-    "curvature_ratio",
-    "curvature_error",
-    "covariance_ratio",
-    "definite",
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_claim_can_be_measured_on_the_full_grid(name):
-    figure = load_figure(name, BEYOND)
-    dimensions = {d.name: d.options.get("d", 2) for d in figure.datasets}
-    rows = [
-        row | {"d": dimensions[row["dataset"]]} | dict.fromkeys(MEASURES, 1.0)
-        for row in planned(figure, figure.grids["full"])
-    ]
-
-    assert Outcome.UNMEASURED not in [verdict.outcome for verdict in judge(figure, rows)]
 
 
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")

@@ -87,17 +87,17 @@ class Site(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files: dict[str, bytes] = {}
-        self.faults: list[str | int] = []
+        self.files = {}
+        self.faults = []
         self.address = f"http://127.0.0.1:{self.server_port}/"
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Site
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         fault = self.server.faults.pop(0) if self.server.faults else None
         content = self.server.files.get(self.path[1:])
         if content is None or isinstance(fault, int):
@@ -108,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write({"truncated": content[:9], "other": bytes(30_000)}.get(fault, content))
 
-    def log_message(self, *words) -> None:
+    def log_message(self, *words):
         pass
 
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_had_is_a_sentence_and_leaves_no_file(
     assert site.faults == []
 
 
-def served(name: str, files: dict[str, bytes], digests: dict[str, str], site) -> PublicSet:
+def served(name, files, digests, site):
     site.files |= files
     remote = tuple(
         RemoteFile(file, (site.address + file,), len(content), hashlib.sha256(content).hexdigest())
@@ -181,18 +181,18 @@ FOREST = np.random.default_rng(1).integers(-50, 3000, (40, 10)).astype(np.float3
 PLACES = np.array([[-74.1, 40.2], [-74.1, 40.5], [-73.9, 40.1]], dtype=np.float32)
 
 
-def idx(array: np.ndarray) -> bytes:
+def idx(array):
     """The format of MNIST: a magic number, the shape, the bytes."""
     head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes()
     return gzip.compress(head + array.tobytes(), 1)
 
 
-def text(*columns: np.ndarray, comma: str, end: str = "\n") -> bytes:
+def text(*columns, comma, end="\n"):
     rows = np.column_stack(columns).tolist()
     return "".join(comma.join(map(str, row)) + end for row in rows).encode()
 
 
-def covertype() -> bytes:
+def covertype():
     """The rows of kind 2 among others, and the 44 columns that are not asked for."""
     rows = np.zeros((80, 55), dtype=int)
     rows[::2, :10], rows[::2, 54], rows[1::2, 54] = FOREST, np.where(np.arange(40) % 9, 2, 4), 5
@@ -281,7 +281,7 @@ def run(site, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "public_sets", lambda: entries)
     monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "data"))
 
-    def run(*words: str, status: int = 0):
+    def run(*words, status=0):
         assert command.main(words) == status
         return capsys.readouterr()
 

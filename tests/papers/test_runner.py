@@ -27,8 +27,10 @@ def n_missing(figure, stem):
     return sum(row not in store for row in planned(figure, figure.grids["quick"]))
 
 
-def test_every_run_is_kept_with_where_it_comes_from(tiny, stem):
-    reproduce(tiny, tiny.grids["quick"], stem)
+def test_every_run_is_kept_with_where_it_comes_from_and_made_once(tiny, paper, stem, monkeypatch):
+    """Runs of an old file are not taken for those of a new one."""
+    grid = tiny.grids["quick"]
+    reproduce(tiny, grid, stem)
     table = pq.read_table(runs(stem))
     columns = ["figure", "decoder", "m", "sigma", "L", "seed", "mse", "rse", "seconds", "commit"]
 
@@ -37,6 +39,15 @@ def test_every_run_is_kept_with_where_it_comes_from(tiny, stem):
     assert set(table["version"].to_pylist()) == {ss.__version__}
     assert set(table["seed"].to_pylist()) == {0, 1}
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    for name in ("measure", "measure_reference"):
+        monkeypatch.setattr(f"sketchshift_papers.runner.{name}", None)
+    reproduce(tiny, grid, stem)
+    assert pq.read_table(runs(stem)).equals(table)
+    assert n_missing(tiny, stem) == 0
+    text = (paper / "fig0.toml").read_text(encoding="utf-8")
+    text = text.replace("L = [5, 20]", 'L = [5, 20]\noptions = { starts = "uniform" }')
+    (paper / "fig0.toml").write_text(text, encoding="utf-8")
+    assert n_missing(load_figure("fig0", paper), stem) == 8
 
 
 def test_numbers_are_those_of_the_library(tiny, stem):
@@ -77,22 +88,6 @@ def test_another_decoder_gives_other_numbers(tiny, stem, monkeypatch):
     assert min(row["mse"] for row in rows) > 50
 
 
-def test_finished_runs_are_not_repeated(tiny, stem, monkeypatch):
-    grid = tiny.grids["quick"]
-    reproduce(tiny, grid, stem)
-    before = Store(runs(stem)).rows
-
-    def fail(*args, **options):
-        raise AssertionError("this was run already")
-
-    monkeypatch.setattr("sketchshift_papers.runner.measure", fail)
-    monkeypatch.setattr("sketchshift_papers.runner.measure_reference", fail)
-    reproduce(tiny, grid, stem)
-
-    assert Store(runs(stem)).rows == before
-    assert n_missing(tiny, stem) == 0
-
-
 def test_it_goes_on_after_an_interruption(tiny, stem, monkeypatch):
     """Interrupted in the sixth run: five are kept, and only the others are made later."""
     from sketchshift_papers import runner
@@ -112,7 +107,7 @@ def test_it_goes_on_after_an_interruption(tiny, stem, monkeypatch):
         reproduce(tiny, grid, stem)
     assert n_missing(tiny, stem) == 12 - 5
 
-    counts: list[tuple[int, int]] = []
+    counts = []
     monkeypatch.setattr(runner, "measure", really)
     facts = reproduce(tiny, grid, stem, progress=lambda *count: counts.append(count))
 
@@ -130,17 +125,6 @@ def test_processes_give_the_numbers_of_one(tiny, tmp_path):
         return sorted((str(row["L"]), row["decoder"], row["mse"]) for row in store.rows)
 
     assert errors(here) == errors(there)
-
-
-def test_changed_options_make_other_runs(tiny, paper, stem):
-    """Runs of an old file are not taken for those of a new one."""
-    reproduce(tiny, tiny.grids["quick"], stem)
-    text = (paper / "fig0.toml").read_text(encoding="utf-8")
-    text = text.replace("L = [5, 20]", 'L = [5, 20]\noptions = { starts = "uniform" }')
-    (paper / "fig0.toml").write_text(text, encoding="utf-8")
-    changed = load_figure("fig0", paper)
-
-    assert n_missing(changed, stem) == 8
 
 
 def test_thinning_keeps_the_ends(tiny):

@@ -22,7 +22,7 @@ LOCATIONS = {1: np.array([[-6.0], [0.0], [5.0]]), 2: np.array([[-3.0, 0], [3, 1]
 SCALES = {1: np.array([[0.5], [0.7], [0.4]]), 2: np.array([[0.4, 0.6], [0.5, 0.5], [0.3, 0.2]])}
 
 
-def draw(alpha: float, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+def draw(alpha, n, d, rng):
     """Rows of an elliptic law of scale 1: a Gaussian times the root of a positive stable number."""
     if alpha == 2.0:
         return np.sqrt(2.0) * rng.normal(size=(n, d))
@@ -31,7 +31,7 @@ def draw(alpha: float, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     return np.sqrt(2.0 * mixing) * rng.normal(size=(n, d))
 
 
-def mixture_rows(alphas, d: int, seed: int) -> np.ndarray:
+def mixture_rows(alphas, d, seed):
     rng = np.random.default_rng(seed)
     parts = [
         c + s * draw(alpha, int(w * N), d, rng)
@@ -40,7 +40,7 @@ def mixture_rows(alphas, d: int, seed: int) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def plain_spec(X: np.ndarray, m: int = 400, seed: int = 0) -> ss.SketchSpec:
+def plain_spec(X, m=400, seed=0):
     """Center and scale that far rows do not move."""
     low, median, high = np.percentile(X, (25, 50, 75), axis=0)
     scale = float(np.max(high - low))
@@ -56,9 +56,14 @@ def characteristic_function(omega, weights, locations, scales, alphas):
     return total
 
 
-@pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize(
-    "alphas", [(1.0, 1.0, 1.0), (1.2, 1.5, 1.9), (0.7, 1.8, 1.2), (2.0, 2.0, 2.0)]
+    ("d", "alphas"),
+    [
+        (1, (2.0, 2.0, 2.0)),
+        (2, (1.2, 1.5, 1.9)),
+        pytest.param(1, (0.7, 1.8, 1.2), marks=pytest.mark.thorough),
+        pytest.param(2, (1.0, 1.0, 1.0), marks=pytest.mark.thorough),
+    ],
 )
 def test_the_parameters_of_an_exact_characteristic_function_are_found(d, alphas):
     X = np.random.default_rng(0).normal(size=(50, d)) * 4  # for mean and covariance alone
@@ -151,7 +156,7 @@ def test_directions_rows_out_of_reach_and_half_a_component_are_refused():
 
 def test_the_page_on_heavy_tails_shows_code_that_runs():
     page = (Path(__file__).parents[2] / "docs" / "stable.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
+    names = {}
 
     for block in re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL):
         exec(block, names)

@@ -33,7 +33,7 @@ from sketchshift_papers.verdicts import (
 )
 
 
-def rows(decoder: str, values: dict, L: int | None = None, m: int = 100) -> list[dict]:
+def rows(decoder, values, L=None, m=100):
     """Runs at bandwidths, one value a realization."""
     return [
         {"dataset": "x", "d": 2, "decoder": decoder, "m": m, "sigma": sigma, "L": L, "rse": value}
@@ -42,7 +42,7 @@ def rows(decoder: str, values: dict, L: int | None = None, m: int = 100) -> list
     ]
 
 
-def along(decoder: str, *values: float) -> list[dict]:
+def along(decoder, *values):
     return [row for i, value in enumerate(values) for row in rows(decoder, {0.1: value}, L=10**i)]
 
 

@@ -22,12 +22,12 @@ SPEC = ss.SketchSpec(
 
 
 @pytest.fixture
-def public_spec() -> ss.SketchSpec:
+def public_spec():
     return SPEC
 
 
 @pytest.fixture
-def raw(X, public_spec) -> ss.Sketch:
+def raw(X, public_spec):
     return ss.sketch(X, public_spec)
 
 
@@ -51,5 +51,5 @@ def no_noise(monkeypatch):
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
+def rng():
     return np.random.default_rng(0)

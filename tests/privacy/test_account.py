@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.errors import PrivacyError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy.mechanism import epsilon_of
 
@@ -71,12 +72,12 @@ WRITTEN = """\
 IDS = itertools.count()
 
 
-def charge(rho: float = RHO) -> Charge:
+def charge(rho=RHO):
     name = f"{next(IDS):032x}"
     return Charge(name, "release", rho, 1e-8, 1.0, 7.1, "add_remove", 1, "test")
 
 
-def start(times: int, *paths) -> list[subprocess.Popen]:
+def start(times, *paths):
     """Processes that charge accounts from now on, and print each charge once it is made."""
     command = [sys.executable, "-c", CHARGE_UNTIL_REFUSED]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -89,12 +90,12 @@ def start(times: int, *paths) -> list[subprocess.Popen]:
     return running
 
 
-def ids(path) -> list[str]:
+def ids(path):
     """Of the charges in the file."""
     return [charge["id"] for charge in json.loads(path.read_text())["charges"]]
 
 
-def rewrite(path, **changes) -> None:
+def rewrite(path, **changes):
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -104,7 +105,7 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def account(path) -> ss.privacy.Account:
+def account(path):
     return ss.privacy.Account(path, epsilon=5, delta=1e-8)
 
 
@@ -123,7 +124,7 @@ def test_releases_are_charged_until_the_budget_is_spent(raw, release, path):
     for account in (first, second):
         release(raw, account=account)
 
-    with pytest.raises(ss.errors.PrivacyError, match=r"budget is too small: .* 1\.44 are spent"):
+    with pytest.raises(PrivacyError, match=r"budget is too small: .* 1\.44 are spent"):
         release(raw, account=first)
     assert first.spent == second.spent == pytest.approx(1.4405, abs=1e-3)
 
@@ -140,7 +141,7 @@ def test_what_exceeds_a_budget_by_more_than_a_part_in_1e9_is_refused_and_not_wri
     rewrite(path, epsilon=math.nextafter(enough, 0.0), charges=[])
     account = ss.privacy.Account(path)
     account.add([charge()])
-    with pytest.raises(ss.errors.PrivacyError, match="would make"):
+    with pytest.raises(PrivacyError, match="would make"):
         account.add([charge(), charge()])
     assert account.spent == epsilon_of(RHO, 1e-8)
 
@@ -166,11 +167,11 @@ def test_a_plan_is_charged_once_however_often_it_is_used(X, release, account, pa
 
 def test_a_budget_is_fixed_when_its_account_is_opened(path):
     """The file is there before the first charge, and says what the budget is."""
-    with pytest.raises(ss.errors.SpecError, match="'epsilon' parameter of Account"):
+    with pytest.raises(SpecError, match="'epsilon' parameter of Account"):
         ss.privacy.Account(path)
     ss.privacy.Account(path, epsilon=2, delta=1e-8)
     for other in ({"epsilon": 1.0}, {"epsilon": 50.0}, {"delta": 1e-9}):
-        with pytest.raises(ss.errors.PrivacyError, match="was asked for"):
+        with pytest.raises(PrivacyError, match="was asked for"):
             ss.privacy.Account(path, **other)
 
     account = ss.privacy.Account(path)
@@ -182,9 +183,9 @@ def test_a_budget_tightened_in_the_file_holds_for_those_who_have_it_open(path):
     account = ss.privacy.Account(path)
     rewrite(path, epsilon=5)
 
-    with pytest.raises(ss.errors.PrivacyError, match="has epsilon 5, and 50 was asked for"):
+    with pytest.raises(PrivacyError, match="has epsilon 5, and 50 was asked for"):
         declared.add([charge()])
-    with pytest.raises(ss.errors.PrivacyError, match="budget is too small"):
+    with pytest.raises(PrivacyError, match="budget is too small"):
         account.add([charge(2.0)])
     assert (account.epsilon, ids(path)) == (5.0, [])
 
@@ -192,7 +193,7 @@ def test_a_budget_tightened_in_the_file_holds_for_those_who_have_it_open(path):
 def test_an_account_that_is_gone_is_not_made_anew_by_those_who_have_it_open(account, path):
     path.unlink()
 
-    with pytest.raises(ss.errors.PrivacyError, match=r"is gone\. Put it back"):
+    with pytest.raises(PrivacyError, match=r"is gone\. Put it back"):
         account.add([charge()])
     assert not path.exists()
 
@@ -210,7 +211,7 @@ def test_an_account_is_the_file_it_was_opened_as_from_any_folder(path, tmp_path,
 def test_hard_links_are_refused_since_a_charge_would_reach_one_of_them(account, path):
     path.with_name("other.json").hardlink_to(path)
 
-    with pytest.raises(ss.errors.PrivacyError, match=r"has 2 names \(hard links\)"):
+    with pytest.raises(PrivacyError, match=r"has 2 names \(hard links\)"):
         account.add([charge()])
 
 
@@ -238,7 +239,7 @@ def test_what_is_no_account_is_refused_and_left_as_it_is(account, path):
     ):
         written = json.dumps(good | changes).encode() if isinstance(changes, dict) else changes
         path.write_bytes(written)
-        with pytest.raises(ss.errors.PrivacyError, match=r"is not an account: .* Restore it"):
+        with pytest.raises(PrivacyError, match=r"is not an account: .* Restore it"):
             account.add([charge()])
         assert path.read_bytes() == written
 
@@ -249,7 +250,7 @@ def test_a_folder_is_no_account_and_one_that_is_not_there_is_not_made(tmp_path):
         (tmp_path, "is not an account: it is not a regular file"),
         (tmp_path / "poeple" / "people.json", r"there is no folder .*poeple\. Make it first"),
     ):
-        with pytest.raises(ss.errors.PrivacyError, match=words):
+        with pytest.raises(PrivacyError, match=words):
             ss.privacy.Account(path, epsilon=5, delta=1e-8)
     assert not (tmp_path / "poeple").exists()
 
@@ -282,7 +283,7 @@ def test_killed_processes_leave_the_account_whole_and_never_overspent(path, link
 
 @pytest.mark.usefixtures("seeded_noise")
 def test_the_path_of_an_account_is_no_account_and_is_refused_before_anything_is_spent(raw):
-    with pytest.raises(ss.errors.SpecError, match="parameter of release must be an Account"):
+    with pytest.raises(SpecError, match="parameter of release must be an Account"):
         ss.privacy.release(raw, 1.0, 1e-8, account="a.json")
-    with pytest.raises(ss.errors.SpecError, match="parameter of plan must be an Account"):
+    with pytest.raises(SpecError, match="parameter of plan must be an Account"):
         ss.privacy.plan(np.zeros((9, 2)), [0, 0], 9.0, 2, 1.0, 1e-8, account="a.json")

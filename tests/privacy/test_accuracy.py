@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import sketchshift as ss
@@ -16,12 +15,12 @@ pytestmark = pytest.mark.usefixtures("seeded_noise")
 
 
 @pytest.fixture(scope="module")
-def X() -> np.ndarray:
+def X():
     return datasets.gaussian_mixture(50_000, 2, 5, seed=2)[0]
 
 
 @pytest.fixture(scope="module")
-def raw(X) -> ss.Sketch:
+def raw(X):
     return ss.sketch(X, ss.privacy.plan_declared([0.0, 0.0], 1.0, 5))
 
 

@@ -36,7 +36,7 @@ ALL, WAVES, INNER, COUNT = slice(None), slice(2), slice(2, -1), slice(-1, None)
 def audit(release):
     """The mu that is claimed, and what the adversary is certain of by each set of coordinates."""
 
-    def audit(n: int, spec: ss.SketchSpec) -> tuple[float, list[float]]:
+    def audit(n, spec):
         raw = [ss.sketch(rows, spec) for rows in (D, np.vstack([D, X0]))]
         many = [[release(side, 10.0, DELTA) for _ in range(n)] for side in raw]
         coordinates = [ALL, WAVES, COUNT, *([INNER] if spec.cells else [])]
@@ -48,16 +48,14 @@ def audit(release):
     return audit
 
 
-def likeness(
-    many: list[ss.PrivateSketch], left: ss.Sketch, right: ss.Sketch, chosen: slice
-) -> np.ndarray:
+def likeness(many, left, right, chosen):
     """Logarithm of how much likelier each release is for ``right`` than for ``left``."""
     a, b = (release_vector(raw)[chosen].astype(np.float64) for raw in (left, right))
     off = np.array([private._totals.vector[chosen] for private in many]) - (a + b) / 2
     return off @ (b - a) / many[0]._totals.scale ** 2
 
 
-def lowest_mu(left: np.ndarray, right: np.ndarray) -> float:
+def lowest_mu(left, right):
     """A bound by the scores of two neighbours, high for the second."""
     errors = np.count_nonzero(left > 0.0), np.count_nonzero(right <= 0.0)
     return sum(stats.norm.isf(stats.beta.isf(LEVEL, n + 1, len(left) - n)) for n in errors)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift.decoders.noisy_cells import move_to_cells
+from sketchshift.errors import SketchFormatError, SpecError
 from sketchshift.features import Cells, Origin
 from sketchshift.kernels import BITS
 from sketchshift.privacy.release import cell_factor
@@ -20,7 +22,7 @@ CELLS = Cells.of([*CENTERS, CENTERS[0], CENTERS[1] + [0.001, 0.0, 0.0]], unit=0.
 SPEC = ss.SketchSpec(3, 20, bandwidth=0.5, origin=Origin("public", 5.0), cells=CELLS)
 
 
-def spec_of(d: int, n_cells: int) -> ss.SketchSpec:
+def spec_of(d, n_cells):
     centers = np.random.default_rng(d).normal(size=(n_cells, d))
     cells = Cells.of(centers, unit=1.0)
     return ss.SketchSpec(d, 5, 0.5, origin=Origin("declared", 50.0), cells=cells)
@@ -51,7 +53,7 @@ def test_the_radius_of_a_cell_is_the_distance_to_the_nearest_other_center():
     off = np.linalg.norm(table[:, None] - table, axis=2)
     off[off == 0.0] = np.inf  # two cells are at one place
 
-    np.testing.assert_allclose(ClippedFamily(SPEC).radii, off.min(axis=1), rtol=1e-12)
+    assert_allclose(ClippedFamily(SPEC).radii, off.min(axis=1), rtol=1e-12)
     assert ClippedFamily(spec_of(2, 1)).radii == [100.0]  # the ball is all there is
 
 
@@ -69,12 +71,12 @@ def test_without_noise_a_release_tells_the_clipped_sums_of_the_rows(rng, release
     own = labels == np.arange(CELLS.n_cells)[:, None]
 
     assert told.weights.tolist() == own.sum(axis=1).tolist()
-    np.testing.assert_allclose(told.sums, own @ offsets, atol=1e-3)
-    np.testing.assert_allclose(told.squares, own @ np.square(offsets).sum(axis=1), atol=1e-3)
+    assert_allclose(told.sums, own @ offsets, atol=1e-3)
+    assert_allclose(told.squares, own @ np.square(offsets).sum(axis=1), atol=1e-3)
     std = released._totals.scale / (cell_factor(SPEC) * 2**BITS)
-    np.testing.assert_allclose(told.weight_std, std)
-    np.testing.assert_allclose(told.sum_std, std * told.radii)
-    np.testing.assert_allclose(told.square_std, 2.0 * std * told.radii**2)
+    assert_allclose(told.weight_std, std)
+    assert_allclose(told.sum_std, std * told.radii)
+    assert_allclose(told.square_std, 2.0 * std * told.radii**2)
 
 
 def test_integers_of_clipped_cells_that_no_rows_leave_are_refused(rng):
@@ -93,7 +95,7 @@ def test_integers_of_clipped_cells_that_no_rows_leave_are_refused(rng):
         wrong = good.copy()
         wrong[at] = number
         put(wrong)
-        with pytest.raises(ss.errors.SketchFormatError, match="not those of any rows"):
+        with pytest.raises(SketchFormatError, match="not those of any rows"):
             ss.Sketch.from_bytes(raw.to_bytes())
     put([n, most, -most, 0, n // 2])
     assert ss.Sketch.from_bytes(raw.to_bytes()) == raw
@@ -104,14 +106,14 @@ def test_integers_of_clipped_cells_that_no_rows_leave_are_refused(rng):
 
 def test_a_private_spec_has_waves_and_few_cells():
     many = Cells.of(np.arange(5000.0)[:, None] + [0.0, 0.0, 0.0], unit=16.0)
-    with pytest.raises(ss.errors.SpecError, match="waves beside them: here are 14 cells and 0 "):
+    with pytest.raises(SpecError, match="waves beside them: here are 14 cells and 0 "):
         SPEC.prefix(0)
-    with pytest.raises(ss.errors.SpecError, match="at most 4096 cells"):
+    with pytest.raises(SpecError, match="at most 4096 cells"):
         replace(SPEC, cells=many)
 
 
 def test_a_ball_beyond_the_reach_of_cells_is_refused_before_any_row():
-    with pytest.raises(ss.errors.SpecError, match=r"declared radius is 600 .* reach 512 times"):
+    with pytest.raises(SpecError, match=r"declared radius is 600 .* reach 512 times"):
         ss.Sketcher(replace(SPEC, bandwidth=50.0, origin=Origin("public", 600.0)))
 
 
@@ -136,13 +138,13 @@ def test_a_public_plan_is_the_turnkey_plan_with_more_waves_and_five_cells_a_clus
 # Decoding.
 
 
-def noisy(weights, sums, squares, noise: float) -> NoisyCells:
+def noisy(weights, sums, squares, noise):
     centers, ones = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.ones(2)
     told = (np.asarray(a, dtype=np.float64) for a in (weights, sums, squares))
     return NoisyCells(*told, centers, 2.0 * ones, noise * ones, 2 * noise * ones, 4 * noise * ones)
 
 
-def two_groups(rng) -> tuple[Cells, np.ndarray, np.ndarray]:
+def two_groups(rng):
     """Points of two cells, for 600 rows each."""
     cells = Cells.of([[-1.0, 0.0], [1.0, 0.0]])
     places = np.repeat(cells.table.astype(np.float64), 300, axis=0)
@@ -157,12 +159,12 @@ def test_points_take_on_what_cells_tell_without_noise_and_else_stay(rng):
 
     left = moved[:300]
     assert rows[:300].sum() == pytest.approx(900.0)
-    np.testing.assert_allclose(left.mean(axis=0), [-0.9, 0.0], atol=1e-3)
+    assert_allclose(left.mean(axis=0), [-0.9, 0.0], atol=1e-3)
     assert left.var(axis=0).sum() == pytest.approx(0.05 - 0.01, rel=1e-3)
     for found, given in zip(
         move_to_cells(places, weights, cells, noisy(*numbers, 1e6)), (places, weights), strict=True
     ):
-        np.testing.assert_allclose(found, given)
+        assert_allclose(found, given)
 
 
 def test_a_cell_without_points_gets_one_if_its_rows_are_more_than_noise(rng):
@@ -171,5 +173,5 @@ def test_a_cell_without_points_gets_one_if_its_rows_are_more_than_noise(rng):
         told = noisy([600, n], [[0, 0], [0.1 * n, 0]], [12, 0], 1.0)
         moved, rows = move_to_cells(places[:300], weights[:300], cells, told)
         assert len(moved) == 300 + added
-    np.testing.assert_allclose(moved[-1], [1.1, 0.0])
+    assert_allclose(moved[-1], [1.1, 0.0])
     assert rows[-1] == 600

@@ -15,7 +15,8 @@ from scipy import stats
 
 import sketchshift as ss
 from sketchshift.data import datasets
-from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
+from sketchshift.errors import DataError, SpecError
+from sketchshift.privacy.sketch import NoisyTotals
 from sketchshift.sketch.clipped import ClippedFamily
 
 K, DRAWS = 5, 2000
@@ -24,7 +25,7 @@ K, DRAWS = 5, 2000
 class Rows:
     """Rows, a public plan of them, and what is known of them: centroids, and costs as cells see."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.X = datasets.gaussian_mixture(20_000, 3, K, cluster_std=0.2, seed=4)[0] * 3.0 + 10.0
         self.spec = spec = ss.privacy.plan_public(self.X[:600], K)
         self.raw = ss.sketch(self.X, spec)
@@ -40,11 +41,11 @@ class Rows:
 
 
 @pytest.fixture(scope="module")
-def rows() -> Rows:
+def rows():
     return Rows()
 
 
-def redraw(quiet: PrivateSketch, rng) -> PrivateSketch:
+def redraw(quiet, rng):
     """A release of the same rows with other noise."""
     totals = quiet._totals
     noise = rng.normal(scale=totals.scale, size=totals.vector.shape)
@@ -54,7 +55,7 @@ def redraw(quiet: PrivateSketch, rng) -> PrivateSketch:
 
 
 @pytest.fixture
-def quiet(rows, release, no_noise) -> PrivateSketch:
+def quiet(rows, release, no_noise):
     return release(rows.raw, epsilon=0.5)
 
 
@@ -117,7 +118,7 @@ def test_a_certificate_says_its_confidence(rows, quiet):
 
 def test_a_confidence_that_is_none_is_refused(rows, quiet):
     for confidence in (0.0, 0.4, 1.0, float("nan"), "sure"):
-        with pytest.raises(ss.errors.SpecError, match="'confidence' parameter of certify must be"):
+        with pytest.raises(SpecError, match="'confidence' parameter of certify must be"):
             ss.certify(quiet, rows.good, confidence=confidence)
 
 
@@ -126,5 +127,5 @@ def test_what_has_no_cells_or_perhaps_no_rows_proves_nothing(rows, quiet):
     few = replace(quiet, _totals=replace(quiet._totals, scaled_count=1))
 
     for sketch, words in ((waves, "only sketches with cells"), (few, "nothing to prove: with")):
-        with pytest.raises(ss.errors.DataError, match=words):
+        with pytest.raises(DataError, match=words):
             ss.certify(sketch, rows.good)

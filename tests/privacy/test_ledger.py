@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sketchshift as ss
+from sketchshift.errors import PrivacyError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy import Ledger
 from sketchshift.privacy.mechanism import epsilon_of, rho_of
@@ -19,7 +19,7 @@ from sketchshift.privacy.mechanism import epsilon_of, rho_of
 DELTA = 1e-8
 
 
-def charge(name: str, rho: float) -> Charge:
+def charge(name, rho):
     scale = math.sqrt(0.5 / rho)
     return Charge(name * 32, "release", rho, DELTA, 1.0, scale, "add_remove", 1, "test")
 
@@ -89,7 +89,7 @@ def test_ledgers_add_in_any_order_and_are_written_and_read(a, b, c):
 
 @pytest.mark.parametrize("promise", [{"adjacency": "replace_one"}, {"rows_per_person": 2}])
 def test_different_promises_do_not_add_up(promise):
-    with pytest.raises(ss.errors.PrivacyError, match=r"promise different things .*one adjacency"):
+    with pytest.raises(PrivacyError, match=r"promise different things .*one adjacency"):
         ONE + Ledger.of([replace(B, **promise)])
 
 
@@ -98,13 +98,13 @@ def test_different_promises_do_not_add_up(promise):
     [{}, {"parts": []}, {"parts": [[]]}, {"parts": [[0], []]}, {"parts": [[1]]}, {"parts": 4}],
 )
 def test_anything_else_is_not_a_ledger(content):
-    with pytest.raises(ss.errors.SpecError, match="ledger"):
+    with pytest.raises(SpecError, match="ledger"):
         Ledger.from_dict({"charges": [asdict(A)]} | content)
 
 
 def test_a_delta_that_is_none_is_refused():
     for delta in (0.0, 1.0, -1.0, math.nan, "small"):
-        with pytest.raises(ss.errors.SpecError, match="'delta' parameter of Ledger"):
+        with pytest.raises(SpecError, match="'delta' parameter of Ledger"):
             ONE.epsilon(delta)
 
 
@@ -122,5 +122,5 @@ def test_a_charge_has_numbers_that_something_can_be_made_of(name, low, high):
     for number in (low, high):
         assert getattr(replace(A, **{name: number}), name) == number
     for number in (0.99 * low, 1.01 * high, 10**400, math.nan, "1", None, True, []):
-        with pytest.raises(ss.errors.SpecError, match=f"'{name}' parameter of Charge"):
+        with pytest.raises(SpecError, match=f"'{name}' parameter of Charge"):
             replace(A, **{name: number})

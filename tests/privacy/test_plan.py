@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift.data import datasets
+from sketchshift.errors import DataError, PrivacyError, PrivacyWarning, SpecError
 from sketchshift.privacy import mechanism
 from sketchshift.privacy.mechanism import rho_of
 
@@ -16,11 +18,11 @@ pytestmark = pytest.mark.usefixtures("seeded_noise")
 
 
 @pytest.fixture(scope="module")
-def X() -> np.ndarray:
+def X():
     return datasets.gaussian_mixture(100_000, 3, 4, seed=1)[0] * 7.0 + 30.0
 
 
-def spread(X: np.ndarray) -> float:
+def spread(X):
     return math.sqrt(X.var(axis=0).sum())
 
 
@@ -44,7 +46,7 @@ def test_without_noise_the_numbers_are_those_of_the_rows(X, rng, no_noise):
     ratios = np.linalg.norm(rows - center, axis=1) / r0
     spec = ss.privacy.plan(rows, center, 100 * r0, 4, 1.0, 1e-8)
 
-    np.testing.assert_allclose(spec.center, center, atol=0.1 * r0)  # far rows are clipped
+    assert_allclose(spec.center, center, atol=0.1 * r0)  # far rows are clipped
     assert spec.scale == pytest.approx(r0, rel=0.05)
     tail = math.sqrt(0.5 + 0.5 * np.mean(ratios**4))
     assert spec.bandwidth[1] == pytest.approx(0.8 * 4 ** (-1 / 3) * tail, rel=0.1)
@@ -74,11 +76,11 @@ def test_a_plan_that_cannot_be_made_costs_nothing(X, tmp_path):
     good = {"rows": X, "n_clusters": 4, "center": [30.0] * 3, "epsilon": 0.6}
 
     for changes, error in (
-        ({"sketch_size": 0}, ss.errors.SpecError),
-        ({"center": [0.0, 0.0]}, ss.errors.DataError),
-        ({"rows": path}, ss.errors.DataError),
-        ({"rows": iter([X])}, ss.errors.DataError),
-        ({"epsilon": 1.1}, ss.errors.PrivacyError),
+        ({"sketch_size": 0}, SpecError),
+        ({"center": [0.0, 0.0]}, DataError),
+        ({"rows": path}, DataError),
+        ({"rows": iter([X])}, DataError),
+        ({"epsilon": 1.1}, PrivacyError),
     ):
         with pytest.raises(error):
             ss.privacy.plan(radius=50.0, delta=1e-8, account=account, **good | changes)
@@ -89,13 +91,13 @@ def test_a_plan_is_charged_before_it_says_how_many_rows_there_are(X, tmp_path):
     """A warning may be an exception: what it tells is then paid for, too."""
     account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
 
-    with pytest.raises(ss.errors.PrivacyWarning, match="too few to plan on"):
+    with pytest.raises(PrivacyWarning, match="too few to plan on"):
         ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.6, 1e-8, account=account)
     assert account.spent == pytest.approx(0.6, abs=1e-3)
 
 
 def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):
-    with pytest.warns(ss.errors.PrivacyWarning, match="the plan is made from center"):
+    with pytest.warns(PrivacyWarning, match="the plan is made from center"):
         spec = ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.1, 1e-8)
 
     assert spec.center == (0.0, 0.0, 0.0)
@@ -103,7 +105,7 @@ def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):
 
 def test_a_center_that_is_none_is_refused():
     for center in (3.0, [], [math.nan, 0.0], [[0.0]]):
-        with pytest.raises(ss.errors.SpecError, match="'center' parameter of plan_declared"):
+        with pytest.raises(SpecError, match="'center' parameter of plan_declared"):
             ss.privacy.plan_declared(center, 1.0, 3)
 
 

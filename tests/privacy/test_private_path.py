@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
 from sketchshift.features import Cells, Origin
@@ -23,7 +24,7 @@ def test_rows_inside_the_ball_are_sketched_as_ever(X, public_spec):
         ss.sketch(inside, spec)._totals for spec in (public_spec, replace(public_spec, origin=None))
     )
 
-    np.testing.assert_array_equal(private.integers("waves"), plain.integers("waves"))
+    assert_array_equal(private.integers("waves"), plain.integers("waves"))
     assert private.count == plain.count
 
 
@@ -34,7 +35,7 @@ def test_rows_outside_are_moved_to_the_border(public_spec):
         for way in ([30.0, 40.0, 0.0], [12.0, 16.0, 0.0])
     )
 
-    np.testing.assert_allclose(moved, there, atol=100)  # of 4e6
+    assert_allclose(moved, there, atol=100)  # of 4e6
 
 
 def test_rows_that_are_not_numbers_are_dropped_and_not_counted(X, public_spec):

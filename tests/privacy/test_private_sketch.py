@@ -10,24 +10,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
+from sketchshift.errors import DataError, IncompatibleSketchesError, PrivacyError, SketchFormatError
 from sketchshift.features import Cells
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch.file import PRIVATE_MAGIC, pack, unpack
 
 
 @pytest.fixture
-def with_cells(public_spec) -> ss.SketchSpec:
+def with_cells(public_spec):
     return replace(public_spec, cells=Cells.of(np.eye(3)))
 
 
 @pytest.fixture
-def private(X, with_cells, release) -> PrivateSketch:
+def private(X, with_cells, release):
     return release(ss.sketch(X, with_cells))
 
 
-def altered(private: PrivateSketch, payload: bytes | None = None, **changes) -> bytes:
+def altered(private, payload=None, **changes):
     """Its file with other fields in the header or another payload, and a right digest."""
     header, own = unpack(private.to_bytes(), PRIVATE_MAGIC)
     return pack(PRIVATE_MAGIC, json.loads(header) | changes, own if payload is None else payload)
@@ -44,11 +46,9 @@ def test_it_is_written_and_read(private, tmp_path):
 
 
 def test_each_reader_names_the_other(private, raw):
-    with pytest.raises(
-        ss.errors.SketchFormatError, match=r"private sketch\. Read it with ss\.load"
-    ):
+    with pytest.raises(SketchFormatError, match=r"private sketch\. Read it with ss\.load"):
         ss.Sketch.from_bytes(private.to_bytes())
-    with pytest.raises(ss.errors.SketchFormatError, match=r"raw sketch, .* Read it with ss\.load"):
+    with pytest.raises(SketchFormatError, match=r"raw sketch, .* Read it with ss\.load"):
         PrivateSketch.from_bytes(raw.to_bytes())
 
 
@@ -70,7 +70,7 @@ def test_an_unsound_header_is_refused(private, raw, release):
         (private, {"fingerprint": "x"}, "32 hexadecimal digits"),
         (private, {"rows": 3}, "must hold exactly"),
     ):
-        with pytest.raises(ss.errors.SketchFormatError, match=words):
+        with pytest.raises(SketchFormatError, match=words):
             PrivateSketch.from_bytes(altered(sketch, **changes))
 
 
@@ -80,9 +80,9 @@ def test_integers_that_no_release_has_are_refused(private):
     for at, number in ((0, -(2**62)), (-1, 2**62), (-1, 2**63 - 1)):
         forged = numbers.copy()
         forged[at] = number
-        with pytest.raises(ss.errors.SketchFormatError, match=r"reach 2\*\*62"):
+        with pytest.raises(SketchFormatError, match=r"reach 2\*\*62"):
             PrivateSketch.from_bytes(altered(private, forged.tobytes()))
-    with pytest.raises(ss.errors.SketchFormatError, match="bytes of integers"):
+    with pytest.raises(SketchFormatError, match="bytes of integers"):
         PrivateSketch.from_bytes(altered(private, numbers[1:].tobytes()))
 
 
@@ -91,8 +91,8 @@ def test_sums_and_differences_have_the_noise_and_cost_of_both_and_travel(X, with
     one, other = a._totals, b._totals
 
     for found, sign in ((sum([a, b]), 1), (a - b, -1)):
-        np.testing.assert_array_equal(found._totals.vector, one.vector + sign * other.vector)
-        np.testing.assert_allclose(found.cells.sums, a.cells.sums + sign * b.cells.sums)
+        assert_array_equal(found._totals.vector, one.vector + sign * other.vector)
+        assert_allclose(found.cells.sums, a.cells.sums + sign * b.cells.sums)
         assert found._totals.scale == math.hypot(one.scale, other.scale)
         assert found.ledger == a.ledger + b.ledger
         assert PrivateSketch.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
@@ -104,8 +104,8 @@ def test_a_prefix_is_free(private):
 
     assert (part.ledger, part.noise_std) == (private.ledger, private.noise_std)
     assert part.fingerprint == private.spec.prefix(20).fingerprint
-    np.testing.assert_allclose(part.z * math.sqrt(20), private.z[:20] * math.sqrt(50))
-    np.testing.assert_array_equal(part.cells.sums, private.cells.sums)
+    assert_allclose(part.z * math.sqrt(20), private.z[:20] * math.sqrt(50))
+    assert_array_equal(part.cells.sums, private.cells.sums)
     assert PrivateSketch.from_bytes(part.to_bytes()).to_bytes() == part.to_bytes()
 
 
@@ -120,7 +120,7 @@ def test_what_does_not_add_up_is_refused(private, raw, X, public_spec, release):
         (lambda: private + other, r"different plans[\s\S]*one plan, then"),
         (lambda: private - private, "rows would count twice"),
     ):
-        with pytest.raises(ss.errors.IncompatibleSketchesError, match=words):
+        with pytest.raises(IncompatibleSketchesError, match=words):
             mix()
 
 
@@ -134,9 +134,9 @@ def test_noise_can_leave_no_rows(public_spec, release, no_noise):
     empty = release(ss.sketch(np.full((3, 3), np.nan), public_spec))
 
     assert empty.count == 0
-    with pytest.raises(ss.errors.PrivacyError, match="no mean of nothing"):
+    with pytest.raises(PrivacyError, match="no mean of nothing"):
         _ = empty.z
-    with pytest.raises(ss.errors.DataError, match="nothing to decode"):
+    with pytest.raises(DataError, match="nothing to decode"):
         ss.decode(empty, 2)
 
 
@@ -146,5 +146,5 @@ def test_numbers_that_no_cluster_explains_are_not_decoded(raw, release):
     private._totals.waves[:] = 0
     silent = replace(private, _totals=replace(private._totals, scale=1.0))
 
-    with pytest.raises(ss.errors.DataError, match="no cluster of any weight is like this sketch"):
+    with pytest.raises(DataError, match="no cluster of any weight is like this sketch"):
         ss.decode(silent, 2)

@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.errors import (
+    DataError,
+    MissingDependencyError,
+    PrivacyError,
+    PrivacyWarning,
+    SpecError,
+)
 from sketchshift.features import Cells
 from sketchshift.privacy import mechanism
 from sketchshift.privacy.release import (
@@ -62,17 +69,17 @@ def test_what_cannot_be_released_is_refused(X, raw, public_spec, release):
     planned, private = ss.sketch(X, ss.plan(X, 3)), release(raw)
     slices = ss.sketch_by(X, np.arange(len(X)) % 2, public_spec)
     for sketch, error, words in (
-        (planned, ss.errors.PrivacyError, "may tell of private rows"),
-        (private, ss.errors.PrivacyError, "private already"),
-        (slices, ss.errors.PrivacyError, "one sketch is released at a time"),
-        (X, ss.errors.SpecError, "'sketch' parameter of release must be a Sketch"),
+        (planned, PrivacyError, "may tell of private rows"),
+        (private, PrivacyError, "private already"),
+        (slices, PrivacyError, "one sketch is released at a time"),
+        (X, SpecError, "'sketch' parameter of release must be a Sketch"),
     ):
         with pytest.raises(error, match=words):
             ss.privacy.release(sketch, 1.0, 1e-8)
 
 
 def test_weights_are_refused(X, public_spec):
-    with pytest.raises(ss.errors.DataError, match=r"every row counts 1\. Leave the weights out"):
+    with pytest.raises(DataError, match=r"every row counts 1\. Leave the weights out"):
         ss.sketch(X, public_spec, sample_weight=np.full(len(X), 2.0))
 
 
@@ -85,7 +92,7 @@ def test_a_promise_that_is_none_is_refused(raw):
         ("adjacency", "edit"),
         ("rows_per_person", 0),
     ):
-        with pytest.raises(ss.errors.SpecError, match=f"The '{name}' parameter of release must be"):
+        with pytest.raises(SpecError, match=f"The '{name}' parameter of release must be"):
             ss.privacy.release(raw, **{"epsilon": 1.0, "delta": 1e-8, name: value})
 
 
@@ -95,15 +102,15 @@ def test_integers_that_could_overflow_are_refused(public_spec):
     for options in ({"sketch_size": 10_000}, {"sketch_size": 200, "cells": cells}):
         raw = ss.Sketcher(replace(public_spec, **options)).sketch()
         raw._totals.counts[0, 0] = 2**39
-        with pytest.raises(ss.errors.PrivacyError, match=r"would reach 2\*\*62"):
+        with pytest.raises(PrivacyError, match=r"would reach 2\*\*62"):
             release_vector(raw)
 
 
 def test_too_few_rows_are_refused_unless_forced(raw, no_noise):
     """To see that rows are few is a look at them; whoever asked must know what it cost."""
-    with pytest.raises(ss.errors.PrivacyError, match="the rows are too few") as refusal:
+    with pytest.raises(PrivacyError, match="the rows are too few") as refusal:
         ss.privacy.release(raw, 0.05, 1e-8)
-    with pytest.warns(ss.errors.PrivacyWarning, match="rows are few: .* m=50 at this epsilon"):
+    with pytest.warns(PrivacyWarning, match="rows are few: .* m=50 at this epsilon"):
         forced = ss.privacy.release(raw, 0.05, 1e-8, force=True)
 
     said = str(refusal.value)
@@ -116,9 +123,7 @@ def test_too_few_rows_are_refused_unless_forced(raw, no_noise):
 def test_a_refusal_is_charged_to_the_account_and_tells_the_count(raw, no_noise, tmp_path):
     account = ss.privacy.Account(tmp_path / "people.json", epsilon=1, delta=1e-8)
 
-    with pytest.raises(
-        ss.errors.PrivacyError, match=r"^about 1,000 rows .*people\.json"
-    ) as refusal:
+    with pytest.raises(PrivacyError, match=r"^about 1,000 rows .*people\.json") as refusal:
         ss.privacy.release(raw, 0.05, 1e-8, account=account)
     assert account.spent == refusal.value.ledger.epsilon(1e-8) == pytest.approx(0.05)
 
@@ -128,7 +133,7 @@ def test_few_rows_are_warned_of(X, public_spec, no_noise):
     assert rows_needed(50, 5.39 * np.sqrt(50) * 2**22) == pytest.approx(50 * 5.39)
     ss.privacy.release(ss.sketch(X[:280], public_spec), 1.0, 1e-8)
 
-    with pytest.warns(ss.errors.PrivacyWarning, match="rows are few"):
+    with pytest.warns(PrivacyWarning, match="rows are few"):
         ss.privacy.release(ss.sketch(X[:260], public_spec), 1.0, 1e-8)
 
 
@@ -137,15 +142,15 @@ def test_a_plan_that_promised_something_else_is_refused(X):
     spec = ss.privacy.plan(X, [5.0, -1.0, 0.3], 30.0, 2, 1.0, 1e-8)
 
     for other in ({"adjacency": "replace_one"}, {"rows_per_person": 2}):
-        with pytest.raises(ss.errors.PrivacyError, match=r"charged for add_remove, .*Use the same"):
+        with pytest.raises(PrivacyError, match=r"charged for add_remove, .*Use the same"):
             ss.privacy.release(ss.sketch(X, spec), 1.0, 1e-8, **other)
 
 
 def test_a_missing_package_is_named_with_its_extra(raw, monkeypatch):
-    def absent(name: str) -> None:
+    def absent(name):
         raise ImportError(name)
 
     monkeypatch.setattr(mechanism, "import_module", absent)
 
-    with pytest.raises(ss.errors.MissingDependencyError, match=r"sketchshift\[privacy\]"):
+    with pytest.raises(MissingDependencyError, match=r"sketchshift\[privacy\]"):
         ss.privacy.release(raw, 1.0, 1e-8)

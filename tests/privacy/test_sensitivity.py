@@ -31,7 +31,7 @@ NUMBERS = st.one_of(
 )
 
 
-def norm_of(rows: np.ndarray, spec: ss.SketchSpec) -> int:
+def norm_of(rows, spec):
     """Squared norm of what rows add to an empty release, exactly."""
     return sum(int(v) ** 2 for v in release_vector(ss.sketch(rows, spec)))
 

@@ -7,12 +7,13 @@ import pyarrow as pa
 import pytest
 
 import sketchshift as ss
+from sketchshift.errors import DataError, SketchFormatError
 
 
 def test_too_many_slices_are_an_error_that_names_no_key(X, public_spec):
     secrets = np.array([f"person-{i}" for i in range(len(X))])
 
-    with pytest.raises(ss.errors.DataError, match="more than 5 slices") as caught:
+    with pytest.raises(DataError, match="more than 5 slices") as caught:
         ss.sketch_by(X, secrets, public_spec, max_slices=5)
 
     assert "person" not in str(caught.value)
@@ -21,5 +22,5 @@ def test_too_many_slices_are_an_error_that_names_no_key(X, public_spec):
 def test_a_table_of_private_sketches_is_refused_by_row(raw, release):
     table = pa.table({"day": [1], "sketch": [release(raw).to_bytes()]})
 
-    with pytest.raises(ss.errors.SketchFormatError, match="row 0 of the table: this is a private"):
+    with pytest.raises(SketchFormatError, match="row 0 of the table: this is a private"):
         ss.SketchTable.from_arrow(table)

@@ -16,7 +16,7 @@ RHOS = st.floats(1e-8, 50.0)
 DELTAS = st.floats(1e-12, 1e-3)
 
 
-def opendp_epsilon(scale: float, sensitivity: float, delta: float) -> float:
+def opendp_epsilon(scale, sensitivity, delta):
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
     gaussian = dp.m.make_gaussian(*space, scale)

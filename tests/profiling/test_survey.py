@@ -18,7 +18,7 @@ N = 400
 survey_of = ss.profiling.survey
 
 
-def messy(seed: int = 0, n: int = N) -> pd.DataFrame:
+def messy(seed=0, n=N):
     """What real tables have: an index, text, dates, codes, gaps and tails."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
@@ -41,23 +41,23 @@ def messy(seed: int = 0, n: int = N) -> pd.DataFrame:
     return frame
 
 
-def reasons(survey: ss.profiling.Survey) -> dict[str, str]:
+def reasons(survey):
     return {column.name: column.reason for column in survey.left_out}
 
 
-def used(survey: ss.profiling.Survey) -> list[str]:
+def used(survey):
     return [column.name for column in survey.used]
 
 
-def options(survey: ss.profiling.Survey) -> dict[str, list[object]]:
+def options(survey):
     """The values that are proposed for each option."""
-    found: dict[str, list[object]] = {}
+    found = {}
     for part in [part for note in survey.notes for part in note if isinstance(part, Option)]:
         found.setdefault(part.name, []).append(part.value)
     return found
 
 
-def chosen(survey: ss.profiling.Survey) -> dict[str, object]:
+def chosen(survey):
     """The arguments of a sketch as a survey has them."""
     names = {"columns": "choice", "standardize": "standardize", "on_invalid": "on_invalid"}
     return {name: getattr(survey, attribute) for name, attribute in names.items()}
@@ -116,7 +116,7 @@ def test_a_survey_is_all_that_a_sketch_of_a_messy_table_needs():
     assert mean["city = Rome"] == pytest.approx((kept["city"] == "Rome").mean(), abs=1e-6)
 
 
-def gappy(*shares: float, seed: int = 0, n: int = 2000) -> pd.DataFrame:
+def gappy(*shares, seed=0, n=2000):
     """Columns c0, c1, ... that lack these shares of their values, each on its own."""
     rng = np.random.default_rng(seed)
     columns = {
@@ -136,7 +136,7 @@ GAPPY = {
 }
 
 
-def told_share(words: str) -> float:
+def told_share(words):
     """The share of rows that a sentence leaves out, 0 if it names none."""
     found = re.search(r"([\d.]+) % of the rows", words)
     return float(found[1]) / 100 if found else 0.0

@@ -87,4 +87,6 @@ def test_estimators_refuse_what_is_masked(kind):
         with pytest.raises(ss.errors.InvalidRowsError, match="weight nan"):
             step(X, sample_weight=MASKED["float"])
     with pytest.raises(ss.errors.DataError, match="sample_weight must be finite"):
-        ss.CompressiveKMeans(2).fit(X).score(csr_array(X), sample_weight=MASKED["float"])
+        ss.CompressiveKMeans(2, random_state=0).fit(X).score(
+            csr_array(X), sample_weight=MASKED["float"]
+        )

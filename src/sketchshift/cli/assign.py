@@ -280,7 +280,7 @@ def read_centroids(path: str) -> Clusters:
     """What ``sketchshift cluster`` wrote: a table or JSON, as ``encode_clusters`` makes them."""
     kind = check_suffix("--centroids", path, CENTROIDS)
     try:
-        names, shares, rows, made = _read(parse_path(path).expanduser(), kind)
+        names, shares, rows, made = _read(parse_path(path), kind)
         C, d = np.array(rows, dtype=np.float64), len(names)
         C = C.reshape(len(rows), 2 * d if C.size == 2 * d * len(rows) else d)
         C, scale = C[:, :d], C[0, d:] if C[:, d:].size else np.ones(d)

@@ -12,7 +12,7 @@ from sketchshift._paths import Place
 from sketchshift._text import rows_in_words
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import load_sum, sketch_files
-from sketchshift.cli.options import CLUSTERS, where_option
+from sketchshift.cli.options import CLUSTERS, FiniteRange, where_option
 from sketchshift.cli.output import (
     CLUSTERS_SHOWN,
     Output,
@@ -59,7 +59,7 @@ SMALLEST = 1e-15
 )
 @click.option(
     "--false-alarm",
-    type=click.FloatRange(1e-12, 0.5),
+    type=FiniteRange(1e-12, 0.5),
     default=0.01,
     show_default=True,
     hidden=True,

@@ -58,7 +58,7 @@ def demo(out: Output) -> None:
     Reads the 273,280 pixels of a photograph that comes with scikit-learn (red and blue)
     once into 16 kB, draws their density and finds their clusters from these alone, and shows
     that sketches add and subtract exactly. Writes the picture demo.png, demo.sketch, and the
-    pixels in demo.parquet, to try the other commands on.
+    pixels in demo.parquet, to try the other commands on. Needs `pip install "sketchshift[view]"`.
 
     Examples
     --------

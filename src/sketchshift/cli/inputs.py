@@ -196,7 +196,7 @@ def load_raw(path: Place) -> Sketch:
 def read_spec(path: str | Place) -> SketchSpec:
     """The spec in a plan file; what is wrong with it is said with its name."""
     try:
-        text = parse_path(path).expanduser().read_text(encoding="utf-8")
+        text = parse_path(path).read_text(encoding="utf-8")
     except OSError as error:
         hint = "Write one with `sketchshift plan`."
         fact = f"cannot read the plan {shown(str(path))!r}: {error.strerror}"
@@ -246,7 +246,7 @@ def _expand(path: str) -> list[Place]:
     if _is_database(path):
         fact = f"{without_password(path)!r} is a database, not a sketch"
         raise DataError(f"{fact}. Take its sketch first: sketchshift sketch ... -o day1.sketch")
-    given = parse_path(path).expanduser()
+    given = parse_path(path)
     if is_cube(given):
         return [given]
     if given.is_dir():
@@ -582,7 +582,7 @@ def _files(paths: Sequence[str]) -> tuple[bool, list[Data]]:
     """Whether the paths are data, and the files they mean."""
     if any(map(_is_database, paths)) or click.get_current_context().meta.get(QUERY) is not None:
         return True, data_files(paths)
-    given = {path: parse_path(path).expanduser() for path in paths}
+    given = {path: parse_path(path) for path in paths}
     folders = [path for path, at in given.items() if at.is_dir() and not is_cube(at)]
     folders += [path for path in paths if path not in folders and find_source(path)]
     others = sketch_files([path for path in paths if path not in folders])

@@ -55,7 +55,7 @@ def inspect(file: str, centroids: str | None, out: Output) -> None:
     Then: `sketchshift cluster day1.sketch -k 10`, or with a plan
     `sketchshift sketch points.csv --plan plan.json -o day1.sketch`.
     """
-    path, file = parse_path(file).expanduser(), shown(file)
+    path, file = parse_path(file), shown(file)
     if (path.is_dir() and not is_cube(path)) or not path.exists():
         fact = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{file!r} {fact}. Give a .sketch file, a table or a plan.")

@@ -46,8 +46,8 @@ def merge(
     Then: `sketchshift inspect rest.sketch`.
     """
     added = sketch_files(sketches)
-    files = sketch_files([*sketches, *minus])
-    target, gone = check_output(output, files), files[len(added) :]
+    gone = sketch_files(minus)  # a table may stand in both: --where selects what is subtracted
+    target = check_output(output, [*added, *gone])
     with show_progress("items", "Adding sketches"):
         total = load_sum(added, None if gone else where)
         if gone:

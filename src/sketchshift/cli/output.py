@@ -384,7 +384,7 @@ def check_output(output: str, inputs: Sequence[Place] = ()) -> Place:
         Nothing has been written to it yet.
     """
     try:
-        target = parse_path(output).expanduser().resolve()
+        target = parse_path(output).resolve()
         if isinstance(target, RemotePath):
             target.check_writable()
         elif target.exists() and not target.is_file():

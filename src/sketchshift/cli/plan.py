@@ -15,6 +15,7 @@ from sketchshift.cli.options import (
     MOST_K,
     NUMBERS,
     TEXT_FLAGS,
+    FiniteRange,
     Options,
     list_typed,
     metric_option,
@@ -64,12 +65,12 @@ private_options = Options(
     click.option("--center", type=NUMBERS, help="Middle of the rows as you know it: 0,0.5,-2."),
     click.option(
         "--radius",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
         help="Radius of a ball around --center that holds the rows.",
     ),
     click.option(
         "--spread",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
         help="Without DATA: the typical distance of a row from --center.",
     ),
     promise_options(required=False),

@@ -9,7 +9,7 @@ import click
 
 from sketchshift.cli.command import command
 from sketchshift.cli.inputs import load_raw, sketch_files
-from sketchshift.cli.options import Options
+from sketchshift.cli.options import FiniteRange, Options
 from sketchshift.cli.output import Output, check_output, describe_file, sketch_record
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ account_options = Options(
     ),
     click.option(
         "--budget",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
         help="With a new --account: the total epsilon that may be spent, at --delta.",
     ),
 )

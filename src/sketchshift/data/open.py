@@ -402,7 +402,7 @@ def expand(path: str | PathLike[str]) -> list[Place]:
         raise DataError(msg)
     if path == "-":
         return [spool_stdin()]
-    given = parse_path(path).expanduser()
+    given = parse_path(path)
     if given.is_file() and is_data_file(given):
         return [given]
     if find_source(path) is not None:

@@ -571,7 +571,7 @@ def register_decoder(name: str, cls: Callable[[], Decoder]) -> None:
     cls : type
         A class with a method ``fit(sketch, n_clusters, *, seed, progress)``, whose result has a
         method ``decode(k)`` that gives a :class:`Decoding`. Its fields have defaults. The first
-        line of its docstring is what ``--help`` says of it.
+        line of its docstring is what ``--help-all`` says of it.
 
     Examples
     --------

@@ -178,6 +178,16 @@ class Problem:
             raise DataError(msg)
         return self
 
+    def warn_of_cells(self, caller: str) -> None:
+        """Warn where a decoder of waves is given a sketch that holds its rows in cells."""
+        if self.sketch.spec.cells is not None:
+            msg = (
+                f"{caller} reads the {self.sketch.spec.sketch_size} waves of this sketch and not "
+                "its cells, which hold most of what is known of the rows. Take ss.decode without "
+                "a decoder, or sketch the data with a plan of cells=False."
+            )
+            warn(msg, PlanWarning)
+
     @cached_property
     def box(self) -> Box:
         """The domain, or where the sketch itself says that rows are."""

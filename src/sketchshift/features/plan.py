@@ -501,7 +501,7 @@ def _warn_of_tails(radius: float) -> None:
         msg = (
             "a few rows lie far from all others, or tails are heavy: counted by their squared "
             f"distance, the rows spread {radius:.3g} times as widely, and waves alone lose "
-            f"clusters from {HEAVY:g} on. Plan with cells (without cells=False), or "
+            f"clusters from {HEAVY:g} on. Plan with cells, and take a decoder that reads them, or "
             "leave out rows that are faults."
         )
         warn(msg, PlanWarning)

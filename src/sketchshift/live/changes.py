@@ -195,7 +195,7 @@ class FolderSource:
     """
 
     def __init__(self, address: str) -> None:
-        folder = parse_path(address.removeprefix("folder:")).expanduser().resolve()
+        folder = parse_path(address.removeprefix("folder:")).resolve()
         self._folder = folder.as_folder() if isinstance(folder, StorePath) else folder
         self.name = f"folder:{self._folder.as_posix()}"
         if str(self._folder).startswith(("http://", "https://")):

@@ -14,7 +14,7 @@ from sketchshift._paths import shown
 from sketchshift._text import counted, rows_in_words
 from sketchshift.cli.command import command, sentence
 from sketchshift.cli.inputs import load_raw, read_spec
-from sketchshift.cli.options import KEYS, columns_option, list_typed
+from sketchshift.cli.options import KEYS, FiniteRange, columns_option, list_typed
 from sketchshift.cli.output import Output, note, show_progress
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.sketch.file import is_cube
@@ -55,7 +55,7 @@ __all__ = ["METRICS", "PREFIX", "follow"]
 )
 @click.option(
     "--every",
-    type=click.FloatRange(min=0.01),
+    type=FiniteRange(min=0.01, max=1e7),
     metavar="SECONDS",
     help="Look again so many seconds after each look, until Ctrl-C. Default: look once.",
 )
@@ -72,7 +72,7 @@ __all__ = ["METRICS", "PREFIX", "follow"]
 )
 @click.option(
     "--false-alarm",
-    type=click.FloatRange(1e-12, 0.5),
+    type=FiniteRange(1e-12, 0.5),
     default=0.001,
     show_default=True,
     help="With --watch: the rate of alarms without drift, for each slice.",

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from sketchshift._paths import shown
+from sketchshift._paths import expand_home, shown
 from sketchshift._text import SECRET, listed
 from sketchshift._validation import parameter_error
 from sketchshift.data.sample import random_bits
@@ -242,7 +242,7 @@ def _open_session(query: Query) -> _Session:
     if is_connection(database):
         return _DuckDB(query)
     try:
-        with Path(database).expanduser().open("rb") as file:
+        with expand_home(database).open("rb") as file:
             start = file.read(16)
     except OSError as cause:
         raise DataError(f"cannot read {fspath(database)!r}: {cause.strerror}.") from cause
@@ -544,7 +544,7 @@ class _DuckDB(_Session):
         self.faults = (duckdb.Error, pa.ArrowException, OSError)
         if is_connection(self.query.database):
             return self.query.database
-        path = str(Path(self.query.database).expanduser())
+        path = str(expand_home(self.query.database))
         connection = duckdb.connect(path, read_only=True)
         connection.begin()
         return connection
@@ -599,7 +599,7 @@ class _SQLite(_Session):
         self.faults = (sqlite3.Error,)
         if is_connection(self.query.database):
             return self.query.database
-        path = Path(self.query.database).expanduser().resolve()
+        path = expand_home(self.query.database).resolve()
         address = f"file:{quote(str(path))}?mode=ro"
         connection = sqlite3.connect(
             address, uri=True, isolation_level=None, check_same_thread=False

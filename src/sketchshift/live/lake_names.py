@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from sketchshift._paths import expand_home
+
 __all__ = ["Lake", "find_lake", "find_table", "kind_of_table", "lake_function"]
 
 
@@ -52,11 +54,11 @@ def find_lake(path: str | PathLike[str]) -> Lake | None:
     """
     text = str(path)
     table, at, version = text.rpartition("@")
-    if not at or "/" in version or Path(text).expanduser().exists():
+    if not at or "/" in version or expand_home(text).exists():
         table, version = text, ""
     address = re.fullmatch(r"(delta|iceberg)(\+[a-z0-9]+)?:(.+)", table)
     if address is None:
-        folder = Path(table).expanduser()
+        folder = expand_home(table)
         kind = _kind_of_lake(folder)
         return None if kind is None else Lake(kind, str(folder.resolve()), version or None)
     kind, scheme, rest = address.groups()
@@ -68,7 +70,7 @@ def find_lake(path: str | PathLike[str]) -> Lake | None:
         rest = re.sub("^/*([a-z0-9]+):/+", r"\1://", re.sub("^/+", "/", rest))
     elif rest.startswith("/"):
         rest = "//" + rest.lstrip("/")
-    folder = Path(rest).expanduser()
+    folder = expand_home(rest)
     return Lake(kind, str(folder.resolve()) if folder.exists() else rest, version or None)
 
 

@@ -155,11 +155,11 @@ class StorePath(RemotePath):
         """What follows a folder."""
         return self._pure.relative_to(other._pure if isinstance(other, StorePath) else other)
 
-    def expanduser(self) -> StorePath:
-        """Itself: a store has no home."""
+    def absolute(self) -> StorePath:
+        """Return the path itself, which is whole."""
         return self
 
-    absolute = resolve = expanduser
+    resolve = absolute
 
     def as_folder(self) -> StorePath:
         """The same folder as it is always written, however it was typed."""

@@ -196,8 +196,8 @@ def _origin_of(sketch: Any) -> Origin:
     if spec.origin is None:
         msg = (
             "the plan of this sketch may tell of private rows: it is published with a release, and "
-            "its numbers may come from the data. Sketch the data with a plan of ss.privacy.plan "
-            "(private), plan_declared or plan_public."
+            "its numbers may come from the data. Sketch the data with a plan of ss.privacy.plan, "
+            "plan_declared or plan_public (sketchshift plan --private or --public)."
         )
         raise PrivacyError(msg)
     return spec.origin
@@ -235,7 +235,8 @@ def _check_rows(released: PrivateSketch, charge: Charge, account: Account | None
         f"{rows} rows are too few: at m={released.spec.sketch_size} this noise needs some "
         f"{needed:,.0f}, and clusters would be mostly noise. To find this out has cost epsilon "
         f"{epsilon_of(charge.rho, charge.delta):.4g} at delta {charge.delta:g} {kept}. Gather more "
-        "rows, plan for fewer clusters, raise epsilon, or pass force=True."
+        "rows, plan for fewer clusters, raise epsilon, or release it all the same: force=True "
+        "(--force)."
     )
     raise PrivacyError(msg, ledger=released.ledger)
 

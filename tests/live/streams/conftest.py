@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,24 +19,7 @@ sys.stdin.read()
 """librdkafka has a broker of its own for tests, which other processes can reach."""
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
-def wait_for(port: int, process: subprocess.Popen) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        assert process.poll() is None, "the server ended at once"
-        with socket.socket() as trying:
-            if trying.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise AssertionError(f"no server at port {port}")
-
-
-def need(package: str, program: str | None = None) -> None:
+def need(package, program=None):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"no package {package} here: pip install 'sketchshift[streams]'")
     if program is not None and shutil.which(program) is None:
@@ -54,21 +32,12 @@ class Broker:
     kind = ""
     is_counted_by_partition = False
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port):
         self.port = port
 
-    def address(self, stream: str = "s", **options: Any) -> str:
+    def address(self, stream="s", **options):
         said = "&".join(f"{name}={value}" for name, value in options.items())
         return f"{self.kind}://127.0.0.1:{self.port}/{stream}" + (f"?{said}" if said else "")
-
-    def send(self, bodies: Sequence[bytes], stream: str = "s") -> None:
-        raise NotImplementedError
-
-    def drop_oldest(self, n: int, stream: str = "s") -> None:
-        raise NotImplementedError
-
-    def begin_anew(self, stream: str = "s") -> None:
-        raise NotImplementedError
 
 
 class Redis(Broker):
@@ -114,24 +83,17 @@ class Kafka(Broker):
         assert producer.flush(PATIENCE) == 0
 
 
-def start_redis(folder: Path) -> tuple[list[str], int]:
-    port = free_port()
-    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
-    return [*words, "--save", ""], port
-
-
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory) -> Iterator[Redis]:
+def redis_server(tmp_path_factory, start_server):
     need("redis", "redis-server")
-    words, port = start_redis(tmp_path_factory.mktemp("redis"))
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
-        wait_for(port, process)
+    words = ["redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"]
+    words += [str(tmp_path_factory.mktemp("redis")), "--port"]
+    with start_server(lambda port: [*words, str(port)]) as port:
         yield Redis(port)
-        process.kill()
 
 
 @pytest.fixture(scope="session")
-def kafka_server() -> Iterator[Kafka]:
+def kafka_server():
     need("confluent_kafka")
     words = [sys.executable, "-c", KAFKA]
     with subprocess.Popen(words, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as process:
@@ -140,12 +102,12 @@ def kafka_server() -> Iterator[Kafka]:
 
 
 @pytest.fixture(params=["redis", "kafka"])
-def broker(request) -> Broker:
+def broker(request):
     """Each kind of broker in turn."""
     return request.getfixturevalue(f"{request.param}_server")
 
 
 @pytest.fixture
-def stream(request) -> str:
+def stream(request):
     """A name of a stream that no other test has."""
     return "s" + str(abs(hash(request.node.nodeid)) % 10**12)

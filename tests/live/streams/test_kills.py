@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sketchshift as ss
@@ -40,38 +41,37 @@ for line in sys.stdin:
 """Starts follower after follower, each in a process of its own that has loaded all already."""
 
 
+X = np.random.default_rng(0).normal(size=(40_000, 2))
+COUNTRIES = np.where(X[:, 0] > 0, "FR", "DE")
+
+
 @contextmanager
 def producing(broker, stream):
-    """Somebody who writes messages all the time, and the list of all rows written."""
-    rows: list[np.ndarray] = []
-    countries: list[str] = []
-    is_over = Event()
+    """Write messages in a thread until the block ends; yields the list of rows written."""
+    sent, is_over = [], Event()
 
-    def produce() -> None:
-        while not is_over.is_set() or len(rows) < 30:
-            X = np.random.default_rng(len(rows)).normal(size=(40, 2))
-            names = ["FR" if x > 0 else "DE" for x in X[:, 0]]
-            pairs = zip(X.tolist(), names, strict=True)
-            bodies = [{"x": x, "y": y, "country": name} for (x, y), name in pairs]
+    def produce():
+        while not is_over.is_set() or len(sent) < 1200:
+            new = range(len(sent), len(sent) + 40)
+            bodies = [{"x": X[i, 0], "y": X[i, 1], "country": COUNTRIES[i]} for i in new]
             broker.send([json.dumps(body).encode() for body in bodies], stream)
-            rows.append(X)
-            countries.extend(names)
+            sent.extend(new)
             time.sleep(0.05)
 
     writer = Thread(target=produce)
     writer.start()
     try:
-        yield rows, countries
+        yield sent
     finally:
         is_over.set()
         writer.join(PATIENCE)
 
 
-def version_of(state) -> int:
+def version_of(state):
     return ss.live.Cube.open(state).version if is_cube(state) else 0
 
 
-def wait_for_work(state, before: int) -> None:
+def wait_for_work(state, before):
     end = time.monotonic() + PATIENCE
     while version_of(state) == before:
         assert time.monotonic() < end, "nothing is committed"
@@ -87,7 +87,7 @@ def test_twenty_kills_while_messages_come_change_nothing(broker, stream, tmp_pat
     words = [sys.executable, "-c", NURSERY, address, str(state), str(plan)]
     versions = []
     with (
-        producing(broker, stream) as (rows, countries),
+        producing(broker, stream) as sent,
         subprocess.Popen(words, stdin=-1, stdout=-1, text=True) as nursery,
     ):
         for _ in range(KILLS):
@@ -105,18 +105,15 @@ def test_twenty_kills_while_messages_come_change_nothing(broker, stream, tmp_pat
 
     cube = ss.live.follow(address, state, spec=SPEC, by="country")
 
-    X = np.concatenate(rows)
-    expected = ss.sketch_by(X, np.array(countries), SPEC)
     assert len(set(versions)) > KILLS // 2  # kills came while there was work
-    assert cube.merge().count == len(X)
-    assert cube.merge().to_bytes() == ss.sketch(X, SPEC).to_bytes()
-    for name in ("FR", "DE"):
-        assert cube.table()[name].to_bytes() == expected[name].to_bytes()
+    rows = pa.table({"x": X[sent, 0], "y": X[sent, 1], "country": COUNTRIES[sent]})
+    assert cube.table() == ss.sketch_by(rows, "country", SPEC)
+    assert cube.merge().to_bytes() == ss.sketch(X[sent], SPEC).to_bytes()
 
 
 def test_two_followers_of_one_stream_count_each_message_once(broker, stream, tmp_path):
-    X = np.random.default_rng(0).normal(size=(2000, 2))
-    broker.send([json.dumps({"x": x, "y": y}).encode() for x, y in X.tolist()], stream)
+    rows = X[:2000]
+    broker.send([json.dumps({"x": x, "y": y}).encode() for x, y in rows.tolist()], stream)
     address = broker.address(stream, batch=50)
     ss.live.Cube.create(tmp_path / "state", SPEC)
     both = [Thread(target=ss.live.follow, args=(address, tmp_path / "state")) for _ in range(2)]
@@ -126,4 +123,4 @@ def test_two_followers_of_one_stream_count_each_message_once(broker, stream, tmp
     for follower in both:
         follower.join(PATIENCE)
 
-    assert ss.live.Cube.open(tmp_path / "state").merge() == ss.sketch(X, SPEC)
+    assert ss.live.Cube.open(tmp_path / "state").merge() == ss.sketch(rows, SPEC)

@@ -24,11 +24,10 @@ def test_names_break_where_words_end():
     assert wrap_name("cost in $", 20) == r"cost in \$"
 
 
-@pytest.mark.parametrize("columns", [(), (0, 1, 2, 3), (0, 0), ("z",), (3,), (-1,)])
-def test_columns_that_are_not_there_are_refused(columns):
+def test_columns_that_are_not_there_are_refused():
     s = ss.sketch(np.eye(3), ss.SketchSpec(3, 10, 1.0, columns=("a", "b", "c")))
 
-    with pytest.raises(ss.errors.SpecError, match="of caller must be 1 to 3 different columns"):
-        positions_of(s, columns, "caller", (1, 3))
-
     assert positions_of(s, ("c", 0, np.int64(1)), "caller", (1, 3)) == [2, 0, 1]
+    for columns in ((), (0, 1, 2, 3), (0, 0), ("z",), (3,), (-1,)):
+        with pytest.raises(ss.errors.SpecError, match="of caller must be 1 to 3 different columns"):
+            positions_of(s, columns, "caller", (1, 3))

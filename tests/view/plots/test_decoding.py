@@ -7,21 +7,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
 from sketchshift._colours import shade
 from sketchshift.view import (
     decoding_figure,
+    k_curve,
     plot_centroids,
+    plot_comparison,
     plot_correlation,
     plot_means,
+    plot_slices,
     plot_weights,
 )
 
 PLACES = np.array([0.0, 4.0, 9.0])
 
 
-def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
+def cloud(d, **spec):
     """Three clusters along the diagonal, of shares 0.5, 0.3 and 0.2."""
     rng = np.random.default_rng(d)
     X = rng.normal(size=(400, d)) * 0.3 + np.repeat(PLACES, [200, 120, 80])[:, None]
@@ -30,7 +34,7 @@ def cloud(d: int, **spec) -> tuple[ss.Sketch, ss.Decoding]:
     return sketch, ss.SketchAndShift(n_initializations=30, refine=True)(sketch, 3)
 
 
-def marks(ax) -> np.ndarray:
+def marks(ax):
     return np.asarray(ax.collections[-1].get_offsets())
 
 
@@ -40,9 +44,9 @@ def test_the_marks_are_the_centroids_with_areas_as_the_weights(d, columns, shown
 
     assert plot_centroids(s, decoding, ax, columns=columns, resolution=5) is ax
 
-    np.testing.assert_array_equal(marks(ax), decoding.centroids[:, shown])
+    assert_array_equal(marks(ax), decoding.centroids[:, shown])
     areas = ax.collections[-1].get_sizes()
-    np.testing.assert_allclose(areas / areas.sum(), decoding.weights, rtol=1e-6)
+    assert_allclose(areas / areas.sum(), decoding.weights, rtol=1e-6)
     assert [text.get_text() for text in ax.texts] == ["0", "1", "2"]
     assert ax.get_xlabel() + ax.get_ylabel() == "".join("abcd"[c] for c in shown)
 
@@ -55,18 +59,16 @@ def test_all_marks_are_inside_the_picture(d, ax):
 
     plot_centroids(s, replace(found, centroids=far, covariances=None), ax, resolution=5)
 
-    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
-    assert ((marks(ax) >= low) & (marks(ax) <= high)).all()
+    assert all(ax.viewLim.contains(x, y) for x, y in marks(ax))
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_equal_rows_and_a_decoding_of_nothing_can_be_drawn(d):
-    s = ss.sketch(np.full((9, d), 7.0), ss.SketchSpec(d, 40, 0.5))
-    one = ss.SketchAndShift(n_initializations=10)(s, 1)
-    nothing = replace(one, centroids=np.empty((0, d)), weights=np.empty(0), covariances=None)
-
-    decoding_figure(s, one).draw_without_rendering()
-    decoding_figure(cloud(d)[0], nothing).draw_without_rendering()
+def test_equal_rows_and_a_decoding_of_nothing_can_be_drawn():
+    for d in (1, 2, 3):
+        s = ss.sketch(np.full((9, d), 7.0), ss.SketchSpec(d, 40, 0.5))
+        one = ss.SketchAndShift(n_initializations=10)(s, 1)
+        nothing = replace(one, centroids=np.empty((0, d)), weights=np.empty(0), covariances=None)
+        for drawn in (decoding_figure(s, one), decoding_figure(cloud(d)[0], nothing)):
+            drawn.draw_without_rendering()
 
 
 def test_the_bars_are_the_shares(ax):
@@ -74,9 +76,9 @@ def test_the_bars_are_the_shares(ax):
 
     plot_weights(decoding, ax)
 
-    heights = [bar.get_height() for bar in ax.patches]
-    np.testing.assert_allclose(heights, 100 * decoding.weights)
-    assert [text.get_text() for text in ax.texts] == [f"{height:.1f}" for height in heights]
+    assert_allclose([bar.get_height() for bar in ax.patches], 100 * decoding.weights)
+    written = [text.get_text() for text in ax.texts]
+    assert written == [f"{share:.1f}" for share in 100 * decoding.weights]
 
 
 def test_a_sketch_of_cells_alone_has_a_map(ax):
@@ -89,13 +91,21 @@ def test_a_sketch_of_cells_alone_has_a_map(ax):
         plot_correlation(s, ax)
 
 
-def test_columns_and_decodings_that_cannot_be_drawn_are_refused_by_name(ax):
+def test_what_cannot_be_drawn_is_refused_by_name(ax):
     (s, found), (_, other) = cloud(2), cloud(3)
+    table = ss.sketch_by(np.eye(2), spec=s.spec, by=np.arange(2))
+    nothing = replace(table, keys=table.keys.slice(0, 0), sketches=())
+    compared = ss.compare(s, s, n_clusters=None)
 
-    with pytest.raises(ss.errors.SpecError, match="must be a Decoding of the sketch's 2 columns"):
-        plot_centroids(s, other, ax)
-    with pytest.raises(ss.errors.SpecError, match="plot_centroids must be two different columns"):
-        plot_centroids(s, found, ax, columns=(0, 0))
+    for call, message in (
+        (lambda: plot_centroids(s, other, ax), "must be a Decoding of the sketch's 2 columns"),
+        (lambda: plot_centroids(s, found, ax, columns=(0, 0)), "must be two different columns"),
+        (lambda: plot_slices(nothing, found, ax), "must be a SketchTable of at least one slice"),
+        (lambda: k_curve(found, ax), "must be a Decoding with a curve, that of decode"),
+        (lambda: plot_comparison(compared, ax), "must be a Comparison with clusters"),
+    ):
+        with pytest.raises(ss.errors.SpecError, match=message):
+            call()
 
 
 def test_in_more_than_30_columns_the_marks_lie_along_the_main_axes(ax):
@@ -105,7 +115,7 @@ def test_in_more_than_30_columns_the_marks_lie_along_the_main_axes(ax):
     plot_centroids(s, decoding, ax, resolution=5)
 
     apart = np.diff(PLACES) * np.sqrt(31 / s.variance.mean())
-    np.testing.assert_allclose(np.diff(np.sort(marks(ax)[:, 0])), apart, rtol=0.05)
+    assert_allclose(np.diff(np.sort(marks(ax)[:, 0])), apart, rtol=0.05)
     assert ax.get_xlabel().startswith("main axis 1, mostly column")
 
 
@@ -129,7 +139,7 @@ def test_means_are_written_and_shaded_by_their_distance_from_the_mean_of_all_row
     assert [label.get_text() for label in ax.get_yticklabels()] == ["c", "a"]
     deviations = (decoding.centroids - s.mean) / np.sqrt(s.variance)
     expected = [[to_rgba(shade(row[c])) for row in deviations] for c in (2, 0)]
-    np.testing.assert_allclose(ax.images[0].get_array(), expected, atol=1e-6)
+    assert_allclose(ax.images[0].get_array(), expected, atol=1e-6)
     texts = {
         text.get_position(): float(text.get_text().replace("\N{MINUS SIGN}", "-"))
         for text in ax.texts
@@ -159,5 +169,5 @@ def test_of_one_column_without_cells_the_marks_stand_at_their_shares(ax):
     plot_centroids(s, decoding, ax)
 
     expected = np.column_stack([decoding.centroids[:, 0], decoding.weights])
-    np.testing.assert_array_equal(marks(ax), expected)
+    assert_array_equal(marks(ax), expected)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "share of the rows")

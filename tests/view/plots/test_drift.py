@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
 from sketchshift.view import plot_comparison, plot_watch, watch_figure
@@ -11,7 +12,7 @@ from sketchshift.view import plot_comparison, plot_watch, watch_figure
 MEANS = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
 
 
-def rows(n: int, shares, seed: int) -> np.ndarray:
+def rows(n, shares, seed):
     rng = np.random.default_rng(seed)
     return MEANS[rng.choice(3, n, p=shares)] + rng.normal(size=(n, 2))
 
@@ -40,7 +41,7 @@ def test_shares_stand_side_by_side_with_what_became_of_them(comparison, faults, 
 
     heights = [bar.get_height() for bar in ax.patches]
     shares = np.array([(c.share_a, c.share_b) for c in comparison.clusters])
-    np.testing.assert_allclose(heights, 100 * shares.T.ravel())
+    assert_allclose(heights, 100 * shares.T.ravel())
     words = [c.verdict.replace("same", "") for c in comparison.clusters]
     assert [t.get_text() for t in ax.texts] == words
     assert sorted(words) == ["", "grew", "shrank"]
@@ -64,24 +65,22 @@ def test_many_clusters_have_signs_instead_of_words(faults, ax):
     assert faults(ax.figure) == []
 
 
-def test_a_comparison_without_clusters_cannot_be_drawn(table, ax):
-    found = ss.compare(table.sketches[0], table.sketches[1], n_clusters=None)
-
-    with pytest.raises(ss.errors.SpecError, match="must be a Comparison with clusters"):
-        plot_comparison(found, ax)
-
-
 def test_distances_are_drawn_with_thresholds_and_rings_around_alarms(watch, faults, ax):
     assert plot_watch(watch, ax) is ax
 
-    drawn, slices = [line.get_ydata() for line in ax.lines], watch.slices[1:]
-    np.testing.assert_array_equal(drawn[0][1:], [m.before.distance for m in slices])
-    np.testing.assert_array_equal(drawn[1][1:], [m.before.threshold for m in slices])
-    np.testing.assert_array_equal(drawn[2], [m.before.distance for m in slices if m.before.drifted])
-    np.testing.assert_array_equal(drawn[3][1:], [m.earlier.distance for m in slices])
-    assert 7 in ax.lines[2].get_xdata()
-    looks = {(line.get_linestyle(), line.get_marker()) for line in (ax.lines[0], ax.lines[3])}
-    assert len(looks) == 2  # told apart without colour
+    before, threshold, rings, earlier, *_ = ax.lines
+    slices = watch.slices[1:]
+    alarms = [m.before.distance for m in slices if m.before.drifted]
+    assert_array_equal(before.get_ydata()[1:], [m.before.distance for m in slices])
+    assert_array_equal(threshold.get_ydata()[1:], [m.before.threshold for m in slices])
+    assert_array_equal(earlier.get_ydata()[1:], [m.earlier.distance for m in slices])
+    assert_array_equal(rings.get_ydata(), alarms)
+    assert 7 in rings.get_xdata()
+    # told apart without colour
+    assert (
+        before.get_linestyle() != earlier.get_linestyle()
+        or before.get_marker() != earlier.get_marker()
+    )
     assert faults(ax.figure) == []
 
 
@@ -102,7 +101,7 @@ def test_what_is_usual_is_drawn_with_the_reference_shaded_and_small_changes_with
     ax = figure.axes[0]
 
     drawn = ax.lines[0].get_ydata()
-    np.testing.assert_array_equal(drawn[6:], [m.usual.distance for m in found.slices[6:]])
+    assert_array_equal(drawn[6:], [m.usual.distance for m in found.slices[6:]])
     assert np.isnan(drawn[:6].astype(float)).all()
     assert len(ax.patches) == 6
     assert len(ax.lines[2].get_xdata()) == 0

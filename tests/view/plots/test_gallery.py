@@ -11,7 +11,7 @@ import pytest
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def shown() -> list[str]:
+def shown():
     """Those of the script: the explorer is a photograph of a page."""
     text = (DOCS / "plots.md").read_text(encoding="utf-8")
     return [name for name in re.findall(r"\]\(images/(\w+)\.png\)", text) if name != "explorer"]

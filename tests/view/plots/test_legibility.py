@@ -18,9 +18,7 @@ from sketchshift.view import (
 LONG = "a_rather_long_name_of_a_column_as_engineers_write_them, in $"
 
 
-def scene(
-    d: int, k: int, unit: float = 1.0, middle: float = 0.0, name: str = "x", has_curve: bool = False
-) -> tuple[ss.Sketch, ss.Decoding]:
+def scene(d, k, unit=1.0, middle=0.0, name="x", has_curve=False):
     """A sketch of k clusters in d columns and the decoding that knows them."""
     rng = np.random.default_rng([d, k])
     C = rng.normal(size=(k, d)) * 3.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +17,7 @@ SCRIPT = "<script>alert(1)</script>"
 SHOP = "it's <b>"
 
 
-def rows(n: int = 3000, seed: int = 0) -> pa.Table:
+def rows(n=3000, seed=0):
     """Three clusters in three columns; the third one grows from day to day."""
     rng = np.random.default_rng(seed)
     day = np.arange(n) * 4 // n
@@ -29,23 +31,23 @@ def rows(n: int = 3000, seed: int = 0) -> pa.Table:
 
 
 @pytest.fixture(scope="session")
-def data() -> np.ndarray:
+def data():
     """The rows behind the table, shape (3000, 3)."""
     return np.column_stack([column.to_numpy() for column in rows().columns[:3]])
 
 
 @pytest.fixture(scope="session")
-def table() -> ss.SketchTable:
+def table():
     return ss.sketch_by(rows(), by=["day", "shop"], n_clusters=5)
 
 
 @pytest.fixture(scope="session")
-def subject(table) -> SketchFile:
+def subject(table):
     return SketchFile.of("sketches.parquet", 12_345, table)
 
 
 @pytest.fixture
-def private(seeded_noise) -> ss.privacy.PrivateSketch:
+def private(seeded_noise):
     """The same clusters, of more rows, released."""
     names = rows(1).column_names[:3]
     spec = ss.privacy.plan_declared([2.0, 2.0, 0.0], 5.0, n_clusters=5, columns=names)
@@ -53,7 +55,7 @@ def private(seeded_noise) -> ss.privacy.PrivateSketch:
 
 
 @pytest.fixture(scope="session")
-def explorer(subject) -> Explorer:
+def explorer(subject):
     return Explorer(subject)
 
 
@@ -62,3 +64,10 @@ def address(explorer):
     """A real server, on a real port of this machine."""
     with listening(explorer) as address, address.in_background():
         yield address
+
+
+@pytest.fixture(scope="session")
+def embedded():
+    """A function from a page to the document in it."""
+    start, end = '<script type="application/json" id="document">', "</script>"
+    return lambda text: json.loads(text.partition(start)[2].partition(end)[0])

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_allclose
 
 import sketchshift as ss
 from sketchshift._times import describe_keys
@@ -25,26 +26,21 @@ from sketchshift.view.document import (
 from sketchshift.view.page import policy, render, report_on
 
 
-def floats(packed: str) -> np.ndarray:
+def floats(packed):
     return np.frombuffer(base64.b64decode(packed), dtype="<f4").astype(float)
 
 
-def embedded(text: str) -> dict:
-    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', text, re.S)
-    return json.loads(found[1])
-
-
 @pytest.fixture(scope="module")
-def decoding(subject) -> ss.Decoding:
+def decoding(subject):
     return ss.decode(subject.whole, 3)
 
 
 @pytest.fixture(scope="module")
-def text(subject) -> str:
+def text(subject):
     return report_on(subject, 3)[0]
 
 
-def view_of(sketch: ss.Sketch, k: int) -> dict:
+def view_of(sketch, k):
     file = SketchFile.of("x", 1, sketch)
     return build_view(file.choices[0], sketch, ss.decode(sketch, k))
 
@@ -55,12 +51,11 @@ def test_the_page_is_given_rows_means_variances_and_ends_of_the_cells(subject, d
 
     cells, shares = view["cells"], np.array(view["cells"]["weights"])
     means, variances = (floats(cells[name]).reshape(-1, 3) for name in ("means", "variances"))
-    np.testing.assert_allclose(shares.sum(), 1.0)
-    np.testing.assert_allclose(shares @ means, data.mean(axis=0), atol=1e-4)
+    assert_allclose(shares.sum(), 1.0)
+    assert_allclose(shares @ means, data.mean(axis=0), atol=1e-4)
     second = shares @ (variances + means**2) - (shares @ means) ** 2
-    np.testing.assert_allclose(second, data.var(axis=0), rtol=1e-3)
-    ends = [view["lower"], view["upper"]]
-    np.testing.assert_allclose(ends, [data.min(axis=0), data.max(axis=0)])
+    assert_allclose(second, data.var(axis=0), rtol=1e-3)
+    assert_allclose([view["lower"], view["upper"]], [data.min(axis=0), data.max(axis=0)])
 
 
 @pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning")
@@ -77,15 +72,13 @@ def test_rows_beyond_the_plan_widen_the_map():
 def test_the_columns_of_the_map_are_those_that_tell_the_clusters_apart():
     """Four clusters in two of six columns; a copy of one of these tells nothing more."""
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 4, 4000)
-    X = rng.normal(size=(4000, 6))
+    labels, X = rng.integers(0, 4, 4000), rng.normal(size=(4000, 6))
     X[:, [1, 4]] += np.column_stack([8.0 * (labels % 2), 7.0 * (labels // 2)])
     X[:, 2] = X[:, 1] + 0.1 * rng.normal(size=4000)
 
     view = view_of(ss.sketch(X, n_clusters=4), 4)
 
-    assert 4 in view["pair"]
-    assert set(view["pair"]) & {1, 2}
+    assert set(view["pair"]) in ({1, 4}, {2, 4})
     assert set(view["order"][:3]) == {1, 2, 4}
     assert sorted(view["order"]) == list(range(6))
 
@@ -111,22 +104,21 @@ def test_columns_on_a_log_scale_and_categories_are_shown_in_the_units_of_the_tab
 
 
 def test_the_first_sentence_says_what_is_in_the_data(subject, decoding):
-    leads = [
+    whole, day = (
         build_view(choice, subject.sketch_of(choice), decoding)["lead"]
         for choice in subject.choices[:2]
-    ]
+    )
 
     name, share = decoding.profile.clusters[0].name, f"{100 * decoding.weights[0]:.0f}"
-    assert leads[0] == (
+    assert whole == (
         f"3 clusters in 3,000 rows and 3 columns; the largest ({name}) has "
         f"{share}\N{NO-BREAK SPACE}% of the rows. {decoding.trust}"
     )
-    assert leads[1].startswith("3 clusters in 750 rows (day = 2026-01-01) and 3 columns; ")
+    assert day.startswith("3 clusters in 750 rows (day = 2026-01-01) and 3 columns; ")
 
 
-@pytest.mark.parametrize(
-    ("unit", "key", "shown"),
-    [
+def test_keys_are_shown_as_people_write_them():
+    for unit, key, shown in (
         ("month", date(2013, 1, 1), "Jan 2013"),
         ("day", date(2026, 1, 7), "7 Jan 2026"),
         ("year", date(2013, 1, 1), "2013"),
@@ -136,28 +128,21 @@ def test_the_first_sentence_says_what_is_in_the_data(subject, decoding):
         ("month_of_year", 4, "Apr"),
         ("hour_of_day", 4, "4"),
         ("shop", None, "(missing)"),
-    ],
-)
-def test_keys_are_shown_as_people_write_them(unit, key, shown):
-    assert describe_keys(unit, [key]) == [shown]
+    ):
+        assert describe_keys(unit, [key]) == [shown]
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
+def test_weekdays_and_months_are_shown_in_their_order():
+    groups = np.random.default_rng(0).normal(size=180) + np.tile([0.0, 20.0], 90)
+    for names, expected in (
         (["Friday", "Monday", "Sunday"], ["Monday", "Friday", "Sunday"]),
         (["Apr", "Aug", "Jan"], ["Jan", "Apr", "Aug"]),
         (["Friday", "Monday", "never"], ["Friday", "Monday", "never"]),
-    ],
-)
-def test_weekdays_and_months_are_shown_in_their_order(names, expected):
-    groups = np.random.default_rng(0).normal(size=180) + np.tile([0.0, 20.0], 90)
-    data = pd.DataFrame({"x": groups, "day": np.repeat(names, 180 // len(names))})
-    file = SketchFile.of("week", 1, ss.sketch_by(data, "day", n_clusters=2))
-
-    [trend] = build_trends(file, ss.decode(file.whole, 2), file.whole)
-
-    assert trend["names"] == expected
+    ):
+        data = pd.DataFrame({"x": groups, "day": np.repeat(names, 60)})
+        file = SketchFile.of("week", 1, ss.sketch_by(data, "day", n_clusters=2))
+        [trend] = build_trends(file, ss.decode(file.whole, 2), file.whole)
+        assert trend["names"] == expected
 
 
 def test_a_comparison_keeps_the_clusters_that_are_shown_and_tells_the_change_in_words(
@@ -170,7 +155,7 @@ def test_a_comparison_keeps_the_clusters_that_are_shown_and_tells_the_change_in_
 
     for name, side in (("before", first), ("after", last)):
         expected = ss.decoders.shares(decoding, subject.sketch_of(side), reference=whole)
-        np.testing.assert_allclose([c[name] for c in found["clusters"]], expected, atol=1e-9)
+        assert_allclose([c[name] for c in found["clusters"]], expected, atol=1e-9)
     grown = int(np.argmin(decoding.centroids[:, 2]))
     before, after = (100 * found["clusters"][grown][name] for name in ("before", "after"))
     assert after > before
@@ -182,7 +167,9 @@ def test_a_comparison_keeps_the_clusters_that_are_shown_and_tells_the_change_in_
         compare_slices(subject, first, shop, decoding, whole)
 
 
-def test_names_from_the_data_cannot_end_the_script_or_the_title_they_travel_in(subject, text):
+def test_names_from_the_data_cannot_end_the_script_or_the_title_they_travel_in(
+    embedded, subject, text
+):
     assert embedded(text)["columns"][1] == "<script>alert(1)</script>"
     assert "<script>alert(1)" not in text
     assert text.count("<script") == text.count("</script>") == 2
@@ -190,7 +177,7 @@ def test_names_from_the_data_cannot_end_the_script_or_the_title_they_travel_in(s
     assert "<title>&lt;/title&gt;&lt;b&gt;.sketch: clusters</title>" in other
 
 
-def test_names_neither_turn_nor_hide_what_stands_beside_them():
+def test_names_neither_turn_nor_hide_what_stands_beside_them(embedded):
     """The page shows escapes; the table that it saves has the true names, and no formulas."""
     names = ["=a\u202eb", "c\x1b[31m"]
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=names)
@@ -225,7 +212,9 @@ def test_a_report_names_no_address_outside_itself(text):
     assert not re.findall(r"(?:src|href)=\"(?!data:|#)", text)
 
 
-def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(subject, decoding, text):
+def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(
+    embedded, subject, decoding, text
+):
     clusters = embedded(text)["view"]["profile"]["clusters"]
 
     assert [cluster["means"] for cluster in clusters] == decoding.centroids.tolist()
@@ -234,16 +223,13 @@ def test_the_clusters_in_a_report_are_those_of_decode_to_the_last_bit(subject, d
 
 
 def test_shares_over_slices_are_those_of_the_library(subject, table, decoding):
-    trends = build_trends(subject, decoding, subject.whole)
+    day, shop = build_trends(subject, decoding, subject.whole)
 
-    assert [trend["column"] for trend in trends] == ["day", "shop"]
-    for trend in trends:
+    assert (day["column"], shop["column"]) == ("day", "shop")
+    for trend in (day, shop):
         merged = table.merge_by(trend["column"])
-        expected = [
-            ss.decoders.shares(decoding, sketch, reference=subject.whole)
-            for sketch in merged.sketches
-        ]
-        np.testing.assert_allclose(trend["shares"], expected, atol=1e-9)
+        of = [ss.decoders.shares(decoding, s, reference=subject.whole) for s in merged.sketches]
+        assert_allclose(trend["shares"], of, atol=1e-9)
         assert trend["counts"] == merged.counts.tolist()
 
 
@@ -262,14 +248,14 @@ def test_every_choice_is_selected_by_its_own_condition(subject, table):
     assert (len(labels), len(night.choices)) == (1 + 4 + 3, 1 + 6)
 
 
-def three_groups(n_seen: int) -> SketchFile:
+def three_groups(n_seen):
     """Rows in three groups, of which a plan on the first rows sees some."""
-    centers = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 600, axis=0)
-    X = np.random.default_rng(0).normal(size=(1800, 2)) + centers
+    X = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 600, axis=0)
+    X += np.random.default_rng(0).normal(size=(1800, 2))
     return SketchFile.of("three.sketch", 10, ss.sketch(X, ss.plan(X[:n_seen], 3)))
 
 
-def test_a_report_says_how_far_clusters_can_be_trusted_and_warns_where_they_cannot():
+def test_a_report_says_how_far_clusters_can_be_trusted_and_warns_where_they_cannot(embedded):
     text, decoding = report_on(three_groups(1800), 3)
     with pytest.warns(ss.errors.PlanWarning) as told:
         other, doubtful = report_on(three_groups(600), 3)
@@ -281,12 +267,10 @@ def test_a_report_says_how_far_clusters_can_be_trusted_and_warns_where_they_cann
     assert [embedded(t)["view"]["is_good"] for t in (text, other)] == [True, False]
 
 
-def test_a_sketch_of_cells_alone_has_a_report_without_a_curve():
+def test_a_sketch_of_cells_alone_has_a_report_without_a_curve(embedded):
     sketch = three_groups(1800).whole.prefix(0)
 
-    text, decoding = report_on(SketchFile.of("cells.sketch", 10, sketch), 3)
+    shown = embedded(report_on(SketchFile.of("cells.sketch", 10, sketch), 3)[0])
 
-    shown = embedded(text)
     assert shown["curve"] is None
-    means = [cluster["means"] for cluster in shown["view"]["profile"]["clusters"]]
-    assert means == decoding.centroids.tolist()
+    assert len(shown["view"]["profile"]["clusters"]) == 3

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 from sketchshift.decoders import Turnkey
@@ -11,7 +12,7 @@ from sketchshift.view.document import SketchFile
 from sketchshift.view.explorer import Fits, OutdatedError, Turns
 
 
-def never() -> None:
+def never():
     """A check that finds nothing newer."""
 
 
@@ -24,7 +25,7 @@ def test_one_fit_serves_every_number_of_clusters_like_decode_range(subject, monk
 
     assert made == [1]
     for centroids, expected in zip(found, ss.decoders.decode_range(sketch, [5, 2]), strict=True):
-        np.testing.assert_array_equal(centroids, expected.centroids)
+        assert_array_equal(centroids, expected.centroids)
 
 
 def test_fits_asked_for_long_ago_are_forgotten(subject, monkeypatch):
@@ -58,10 +59,16 @@ def test_equal_rows_have_one_cluster_and_no_curve():
     assert fits.curve(0, never) is None
 
 
-def test_more_clusters_than_rows_are_refused():
+def test_more_clusters_than_rows_are_refused(private):
+    """Or than there are about."""
     spec = ss.SketchSpec(1, 200, 0.1)
     days = ss.sketch_by(np.arange(9.0)[:, None], by=np.arange(9) // 7, spec=spec)
-    fits = Fits(SketchFile.of("days", 1, days))
+    with pytest.warns(ss.errors.PrivacyWarning):
+        few = ss.privacy.release(ss.sketch(np.zeros((5, 3)), private.spec), 10.0, 1e-8, force=True)
 
-    with pytest.raises(DataError, match="2 rows, too few for 3 clusters"):
-        fits.decoding(2, 3, never)
+    for rows, choice, message in (
+        (days, 2, "2 rows, too few for 90 cl"),
+        (few, 0, "about .* for 90"),
+    ):
+        with pytest.raises(DataError, match=f"there are {message}"):
+            Fits(SketchFile.of("few", 1, rows)).decoding(choice, 90, never)

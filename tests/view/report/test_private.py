@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 
-import numpy as np
 import pytest
 
 import sketchshift as ss
 from sketchshift.view.document import SketchFile, to_json
-from sketchshift.view.explorer import Explorer, Fits, Query
+from sketchshift.view.explorer import Explorer, Query
 from sketchshift.view.page import report_on
 
 
-def embedded(text: str) -> dict:
-    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', text, re.S)
-    return json.loads(found[1])
-
-
 @pytest.fixture
-def shown(private) -> SketchFile:
+def shown(private):
     return SketchFile.of("people.private.sketch", private.nbytes, private)
 
 
-def test_a_report_has_the_promise_and_the_clusters_of_decode_and_no_other_number(shown, private):
+def test_a_report_has_the_promise_and_the_clusters_of_decode_and_no_other_number(
+    embedded, shown, private
+):
     facts = embedded(report_on(shown, 3)[0])
 
     view, found = facts["view"], ss.decode(private, 3)
@@ -46,7 +41,7 @@ def test_a_page_is_a_function_of_the_file(shown, private):
     assert report_on(shown, "auto", seed=3)[0] == again
 
 
-def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(private, tmp_path):
+def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(embedded, private, tmp_path):
     path = tmp_path / "people.private.sketch"
     private.save(path)
     explorer = Explorer(SketchFile.of(str(path), private.nbytes, private), 4)
@@ -60,11 +55,3 @@ def test_the_explorer_decodes_for_any_k_and_says_how_to_get_it_again(private, tm
     assert details["trends"] == []
     assert embedded(explorer.page())["promise"] == private.statement
     assert json.loads(to_json(details))["curve"]["chosen"] == 3
-
-
-def test_more_clusters_than_about_so_many_rows_are_refused(private):
-    with pytest.warns(ss.errors.PrivacyWarning):
-        few = ss.privacy.release(ss.sketch(np.zeros((5, 3)), private.spec), 10.0, 1e-8, force=True)
-
-    with pytest.raises(ss.errors.DataError, match="there are about"):
-        Fits(SketchFile.of("few.sketch", 1, few)).decoding(0, 100, lambda: None)

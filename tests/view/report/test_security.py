@@ -16,11 +16,11 @@ from sketchshift.view.server import listening
 class Client:
     """Requests to a running explorer, as any program on this machine can send them."""
 
-    def __init__(self, address) -> None:
+    def __init__(self, address):
         parts = urlsplit(address.url)
         self.host, self.port, self.root = parts.hostname, parts.port, parts.path
 
-    def get(self, path: str | None = None, method: str = "GET", **headers: str):
+    def get(self, path=None, method="GET", **headers):
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         connection.request(method, self.root if path is None else path, headers=headers)
         answer = connection.getresponse()
@@ -28,12 +28,12 @@ class Client:
         connection.close()
         return answer
 
-    def ask(self, what: str):
+    def ask(self, what):
         return self.get(self.root + what)
 
 
 @pytest.fixture
-def client(address) -> Client:
+def client(address):
     return Client(address)
 
 
@@ -80,8 +80,7 @@ def test_no_path_is_taken_from_a_request(client, tmp_path):
 
     for path in (str(secret)[1:], "../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "static/base.js"):
         answer = client.ask(path)
-        assert answer.status == 404
-        assert "secret" not in answer.text
+        assert (answer.status, "secret" in answer.text) == (404, False)
     for query in ("decode?k=2&file=/etc/passwd", "decode?k=2&where=1%3D1", "decode?k=2&choice=a"):
         assert client.ask(query).status == 400
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -18,7 +17,7 @@ from sketchshift.view.server import listening
 class Held:
     """Fits that begin, and end when they may; meanwhile they look whether they are outdated."""
 
-    def __init__(self, monkeypatch) -> None:
+    def __init__(self, monkeypatch):
         self.begun, self.may_end = threading.Event(), threading.Event()
         self._fit = Turnkey().fit
         monkeypatch.setattr(Turnkey, "fit", self)
@@ -31,17 +30,17 @@ class Held:
 
 
 @pytest.fixture
-def held(monkeypatch) -> Iterator[Held]:
+def held(monkeypatch):
     held = Held(monkeypatch)
     yield held
     held.may_end.set()
 
 
 @pytest.fixture
-def ask(subject) -> Iterator:
+def ask(subject):
     """Ask an explorer that has fitted nothing, in a thread of its own, for the status."""
 
-    def status(url: str) -> int:
+    def status(url):
         try:
             with urlopen(url, timeout=60) as answer:
                 return int(answer.status)

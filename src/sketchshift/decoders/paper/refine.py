@@ -329,6 +329,7 @@ class GreedyDecoder(ABC):
         name = type(self).__name__
         problem = pose(sketch, n_clusters, self.domain, seed, name).require_columns(name)
         problem.require_waves()
+        problem.warn_of_cells(name)
         decoding = self._decode(problem, n_clusters, seed, progress)
         return GreedyFit(self, problem, seed, n_clusters, decoding)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -38,24 +36,28 @@ LOCAL = ("file", "data", "blob", "chrome", "about")
 class Browser:
     """A window, with the eyes and hands of a person."""
 
-    def __init__(self, driver: Any, downloads: Path) -> None:
+    def __init__(self, driver, downloads):
         self.driver, self.downloads = driver, downloads
 
-    def open(self, url: str) -> None:
-        """A page; what was said about others is forgotten."""
+    def open(self, url):
+        """A page, after others of which the console said nothing."""
         self.driver.get("about:blank")
-        self.driver.get_log("browser")
+        assert self.complaints() == []
         self.driver.get_log("performance")
         self.driver.get(url)
 
-    def explore(self, url: str) -> None:
+    def explore(self, url):
         """The explorer, with clusters, curve and slices on its page."""
         self.open(url)
         self.until(lambda: self.text("#status").startswith("Decoded"))
         self.until(lambda: self.all("#curve svg") and self.all("#trends svg"))
 
+    def until_found(self, pattern):
+        """Wait for a sentence above the map that begins so."""
+        self.until(lambda: re.match(pattern, self.text("#found")))
+
     @contextmanager
-    def another_window(self) -> Iterator[str]:
+    def another_window(self):
         """A second one in front; the first one is there again afterwards."""
         first = self.driver.current_window_handle
         self.driver.switch_to.new_window("window")
@@ -67,34 +69,38 @@ class Browser:
             self.driver.close()
             self.driver.switch_to.window(first)
 
-    def find(self, css: str) -> Any:
+    def find(self, css):
         return self.driver.find_element("css selector", css)
 
-    def all(self, css: str) -> list[Any]:
+    def all(self, css):
         return self.driver.find_elements("css selector", css)
 
-    def column(self, n: int) -> list[str]:
+    def column(self, n):
         """A column of the table of clusters, as it is read."""
         return [cell.text for cell in self.all(f"#table tbody tr > :nth-child({n})")]
 
-    def text(self, css: str) -> str:
+    def fill(self, css):
+        """The colour of a mark."""
+        return self.script("return getComputedStyle(arguments[0]).fill", self.find(css))
+
+    def text(self, css):
         return self.find(css).text
 
-    def click(self, css: str) -> None:
+    def click(self, css):
         """Scroll there, as a person would, and press."""
         target = self.find(css)
         self.script("arguments[0].scrollIntoView({block: 'center'})", target)
         target.click()
 
-    def script(self, code: str, *arguments: object) -> Any:
+    def script(self, code, *arguments):
         return self.driver.execute_script(code, *arguments)
 
-    def until(self, condition: Callable[[], Any]) -> Any:
+    def until(self, condition):
         from selenium.webdriver.support.ui import WebDriverWait
 
         return WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda _: condition())
 
-    def look(self, width: int, scheme: str = "light") -> None:
+    def look(self, width, scheme="light"):
         """Another window and another taste; waits until the page has settled."""
         cdp = self.driver.execute_cdp_cmd
         taste = {"name": "prefers-color-scheme", "value": scheme}
@@ -107,7 +113,7 @@ class Browser:
             "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
         )
 
-    def faults(self) -> list[str]:
+    def faults(self):
         """What axe-core finds: serious and critical faults of accessibility."""
         from axe_core_python.base import AXE_SCRIPT
 
@@ -116,18 +122,18 @@ class Browser:
         bad = [fault for fault in found["violations"] if fault["impact"] in ("serious", "critical")]
         return [f"{f['id']}: {node['html'][:120]}" for f in bad for node in f["nodes"]]
 
-    def complaints(self) -> list[str]:
-        """What the console says since the page was opened."""
+    def complaints(self):
+        """What the console says since this was last asked."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
-    def strangers(self, *own: str) -> list[str]:
+    def strangers(self, *own):
         """Addresses asked for since the page was opened, but for those of its own host."""
         events = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
         sent = [e["params"]["request"]["url"] for e in events if e["method"] == REQUEST]
         parts = [urlsplit(url) for url in sent]
         return [p.geturl() for p in parts if p.scheme not in LOCAL and p.netloc not in own]
 
-    def downloaded(self, name: str) -> Path:
+    def downloaded(self, name):
         """A file that was saved, once all of it is there."""
         path = self.downloads / name
         self.until(lambda: path.exists() and not list(self.downloads.glob("*.crdownload")))
@@ -138,7 +144,7 @@ REQUEST = "Network.requestWillBeSent"
 
 
 @contextmanager
-def chromium(folder: Path) -> Iterator[Browser]:
+def chromium(folder):
     """A new Chromium with an empty profile; what it saves comes into the folder."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
@@ -153,21 +159,25 @@ def chromium(folder: Path) -> Iterator[Browser]:
         options.add_argument(flag)
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    window = webdriver.Chrome(options=options, service=Service(driver))
-    try:
+    with webdriver.Chrome(options=options, service=Service(driver)) as window:
         yield Browser(window, downloads)
-    finally:
-        window.quit()
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory) -> Iterator[Browser]:
+def window(tmp_path_factory):
     with chromium(tmp_path_factory.mktemp("chromium")) as browser:
         yield browser
 
 
+@pytest.fixture
+def browser(window):
+    """A window whose console says nothing in any test."""
+    yield window
+    assert window.complaints() == []
+
+
 @pytest.fixture(scope="session")
-def report(subject, tmp_path_factory) -> str:
+def report(subject, tmp_path_factory):
     """The address of a report on three columns, five clusters and twelve slices."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(report_on(subject, 5, commands=["sketchshift report x -k 5"])[0])
@@ -175,17 +185,15 @@ def report(subject, tmp_path_factory) -> str:
 
 
 @pytest.fixture
-def private_report(private, tmp_path) -> str:
+def private_report(private, tmp_path):
     """The address of a report on a private sketch."""
-    path = tmp_path / "private.html"
-    path.write_text(
-        report_on(SketchFile.of("people.private.sketch", private.nbytes, private), 3)[0]
-    )
-    return path.as_uri()
+    file = SketchFile.of("people.private.sketch", private.nbytes, private)
+    (tmp_path / "private.html").write_text(report_on(file, 3)[0])
+    return (tmp_path / "private.html").as_uri()
 
 
 @pytest.fixture(scope="session")
-def ten() -> SketchFile:
+def ten():
     """Ten clusters in ten columns, over twelve months: the size that must answer at once."""
     rng = np.random.default_rng(0)
     label, month = rng.integers(0, 10, 24_000), np.repeat(np.arange(12), 2000)
@@ -197,12 +205,7 @@ def ten() -> SketchFile:
 
 
 @pytest.fixture(scope="session")
-def explorer(ten) -> Explorer:
-    return Explorer(ten)
-
-
-@pytest.fixture(scope="session")
-def page(explorer) -> Iterator[str]:
+def page(ten):
     """The address of the explorer."""
-    with listening(explorer) as address, address.in_background():
+    with listening(Explorer(ten)) as address, address.in_background():
         yield address.url

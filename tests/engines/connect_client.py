@@ -11,21 +11,15 @@ import sketchshift as ss
 from sketchshift.engines import spark
 
 
-def main(
-    url: str, files: str, times: str, many: str, damaged: str, by_time: str, text: str
-) -> None:
+def main(url, files, many, damaged, by_time, text):
     session = SparkSession.builder.remote(url).getOrCreate()
     frame, spec = session.read.parquet(files), ss.SketchSpec.from_json(text)
-    table = ss.sketch_by(frame, "day", spec)
     spark.register(session)
     spark.sketch_frame(frame, ["day", "shop"], spec).createOrReplaceTempView("stored")
-    session.sql(
-        "SELECT day, sketch_merge_agg(sketch) AS s FROM stored GROUP BY day"
-    ).createOrReplaceTempView("by_day")
-    counts = session.sql("SELECT day, sketch_count(s) AS n FROM by_day").collect()
-    session.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    merged = "(SELECT day, sketch_merge_agg(sketch) AS s FROM stored GROUP BY day)"
+    counts = session.sql(f"SELECT day, sketch_count(s) AS n FROM {merged}").collect()
     key = ["at", "month(at)", "hour(at)", "day(local)", "date"]
-    ss.sketch_by(session.read.parquet(times), key, spec).to_parquet(by_time)
+    ss.sketch_by(frame, key, spec).to_parquet(by_time)
     try:
         ss.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
     except ss.errors.DataError as error:
@@ -35,12 +29,10 @@ def main(
     joined = rows.join(session.read.parquet(many), "id", "left")
     found = {
         "sketch": ss.sketch(frame, spec).to_bytes().hex(),
-        "by_day": {str(day): sketch.to_bytes().hex() for day, sketch in table},
         "sql": {str(row.day): row.n for row in counts},
         "error": message,
         "columns_of_64_files": ss.plan(scan.where("x >= 0").select("x"), 3).columns,
         "plan_of_join": ss.plan(joined.fillna(-9.0), 3).to_json(),
-        "plan": ss.plan(frame, 3, columns=["x", "y"]).to_json(),
     }
     session.stop()
     sys.stdout.write(json.dumps(found) + "\n")
