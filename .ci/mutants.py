@@ -33,13 +33,15 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sketchshift"
 # What adds, merges, stores, proves, charges and follows.
 MODULES = (
-    "sketch/measure.py",
+    "sketch/totals.py",
+    "sketch/digits.py",
+    "sketch/moments.py",
     "sketch/cells.py",
+    "sketch/outliers.py",
     "sketch/file.py",
     "sketch/stored.py",
     "sketch/table.py",
     "features/spec.py",
-    "features/cells.py",
     "decoders/certificate.py",
     "privacy/ledger.py",
     "live/cube_log.py",
