@@ -739,8 +739,8 @@ class _Selection:
         """Add all slices to the groups (n,) that they belong to, and say whether rows went."""
         has_gone = False
         for record, index, own, rows in self.by_part():
-            for span, totals in index.read_rows(rows):
-                sums.add(totals, groups[own][span], record.sign)
+            for some, totals in index.read_rows(rows):
+                sums.add(totals, groups[own][some], record.sign)
                 has_gone = has_gone or bool((record.sign * totals.counts < 0).any())
         return has_gone
 
