@@ -50,7 +50,7 @@ class PositiveAdder:
         np.add.at(self.pending.reach(rows.n_slots)[:, 0], rows.slots, weights << rows.digit)
 
     def take(self, n):
-        return self.pending.take_digits(n)
+        return self.pending.take(n)
 
 
 def one_family(spec):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift._typing import BoolArray, FloatArray
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, WIDE_CELL_BITS, Kernel
 from sketchshift.sketch.cells import (
@@ -25,7 +25,6 @@ from sketchshift.sketch.cells import (
     missing_weight,
     none_of,
 )
-from sketchshift.sketch.digits import lanes_of, to_floats
 from sketchshift.sketch.family import FamilyAdder
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
@@ -55,10 +54,6 @@ class AxisCellFamily(GridFamily):
         accumulate = kernel.cells(self._centers)
         return lambda: CellAdder(self, kernel, accumulate, self._centers)
 
-    def lanes(self, sums: IntArray) -> IntArray:
-        """Sums of a kernel as digits that are not in their range."""
-        return lanes_of([(sums, 0)], self.n_digits)
-
     def split(self, octets: Any) -> Sequence[Any]:
         """Weights, sums, squares."""
         d = self._spec.n_features
@@ -68,8 +63,7 @@ class AxisCellFamily(GridFamily):
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""
         d, one = self._spec.n_features, 2.0 ** (WEIGHT_BITS - BITS)
         sound = missing_weight(totals, WEIGHT_BITS - BITS) <= 2 * u * one
-        own = totals.entries[self.name]
-        owners, numbers = own.names[:, 0], to_floats(own.digits, self.n_digits)
+        owners, numbers = totals.entry_floats(self.name)
         n, sums, squares, u = numbers[:, 0], numbers[:, 1 : 1 + d], numbers[:, 1 + d :], u[owners]
         are_wrong = (n < 0) | (squares < 0).any(axis=1)
         mass = n * 2.0**-BITS + u + 1.0

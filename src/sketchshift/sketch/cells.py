@@ -10,7 +10,6 @@ u         rows that were added, a whole weight counted as often as it says
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -28,10 +27,10 @@ from sketchshift.kernels import (
     Kernel,
 )
 from sketchshift.sketch.digits import (
-    Digits,
     are_fewest,
     carry,
     from_octets,
+    lanes_of,
     shifted,
     to_floats,
     to_integers,
@@ -44,7 +43,6 @@ from sketchshift.sketch.totals import (
     WEIGHT_BITS,
     Entries,
     EntrySums,
-    HasLanes,
     Totals,
     to_digits,
 )
@@ -222,9 +220,13 @@ class GridFamily(Family):
         digits[own.names[:, 1]] = own.digits
         return to_integers(digits, self.n_digits)
 
-    @abstractmethod
+    def lanes(self, sums: IntArray) -> IntArray:
+        """Sums of rows (E, integers) as digits that are not in their range."""
+        return lanes_of([(sums, 0)], self.n_digits)
+
     def split(self, octets: Any) -> Sequence[Any]:
         """Parts of integers (..., integers, bytes) that are written with one width each."""
+        return (octets,)
 
     def to_bytes(self, totals: Totals, i: int) -> bytes:
         """Of each part a byte that says how many an integer takes, the fewest; then these."""
@@ -296,17 +298,11 @@ class CellFamily(GridFamily):
         lanes[:, 4 * (1 + d) + 1 :: 4] = sums[:, 1 + 2 * d :]  # SQUARE_BITS are those of a digit
         return lanes
 
-    def split(self, octets: Any) -> Sequence[Any]:
-        """All in one."""
-        return (octets,)
-
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""
-        own = totals.entries[self.name]
         missing = missing_weight(totals, WEIGHT_BITS - CELL_WEIGHT_BITS)
         sound = missing <= u * 2.0 ** (WEIGHT_BITS - CELL_WEIGHT_BITS)
-        owners = own.names[:, 0]
-        numbers = to_floats(own.digits, self.n_digits)
+        owners, numbers = totals.entry_floats(self.name)
         return sound & none_of(totals, owners, ~are_sums(numbers, u[owners], _STEP_BITS))
 
 
@@ -394,7 +390,7 @@ class CellSlots:
             self._pairs.resize(size, refcheck=False)
             self.sums.resize((size, self._width), refcheck=False)
 
-    def take(self, family: HasLanes) -> Entries:
+    def take(self, family: Any) -> Entries:
         """Return entries in their order, and begin anew."""
         order = np.argsort(self._pairs[: self._n])
         names = np.column_stack(np.divmod(self._pairs[order], self._n_cells))
@@ -472,7 +468,7 @@ class PartialFamily(Family):
 
     def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that share nothing."""
-        return _PartialAdder
+        return lambda: _PartialAdder(1)
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """No more than there are rows; and where there are none, weights add up to whole ones."""
@@ -483,16 +479,9 @@ class PartialFamily(Family):
         return np.asarray((partial >= 0) & (partial <= counts) & ((partial > 0) | is_whole))
 
 
-class _PartialAdder:
-    def __init__(self) -> None:
-        self._sums = SlotSums(1)
-
+class _PartialAdder(SlotSums):
     def add(self, rows: WeightedRows) -> None:
         """Count the rows at once."""
         if rows.shares is not None:
             runs = rows.runs
-            self._sums.reach(rows.n_slots)[runs.slots, 0] += runs.lengths
-
-    def take(self, n: int) -> Digits:
-        """See :class:`FamilyAdder`."""
-        return self._sums.take_digits(n)
+            self.reach(rows.n_slots)[runs.slots, 0] += runs.lengths

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, CellAccumulator, Kernel
 from sketchshift.sketch.cells import CellSlots, GridFamily, none_of
-from sketchshift.sketch.digits import lanes_of, to_floats
 from sketchshift.sketch.family import FamilyAdder, WeightedRows
 from sketchshift.sketch.totals import Entries, Totals
 
@@ -102,14 +100,6 @@ class ClippedFamily(GridFamily):
         accumulate = kernel.cells(self._cells.groups)
         return lambda: _ClippedAdder(accumulate, self)
 
-    def lanes(self, sums: IntArray) -> IntArray:
-        """Sums of rows as digits that are not in their range."""
-        return lanes_of([(sums, 0)], self.n_digits)
-
-    def split(self, octets: Any) -> Sequence[Any]:
-        """All in one."""
-        return (octets,)
-
     def clip(self, values: FloatArray, labels: IntArray) -> FloatArray:
         """What rows (n, d) add to their cells (n,), as whole numbers: (n, 2 + d).
 
@@ -127,26 +117,22 @@ class ClippedFamily(GridFamily):
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Counts are those of the cells, and bound all else."""
-        own, cells = totals.entries[self.name], totals.entries["cells"]
-        owners, numbers = own.names[:, 0], to_floats(own.digits, self.n_digits)
+        owners, numbers = totals.entry_floats(self.name)
         n, offsets, squares = numbers[:, 0], numbers[:, 1:-1], numbers[:, -1]
         within = (n + np.floor(n * 2.0**-BITS))[:, None]
         are_wrong = (np.abs(offsets) > within).any(axis=1) | (squares < 0) | (2 * squares > n)
         sound = none_of(totals, owners, are_wrong)
-        counts = [
-            self._rows_of(own, self.n_digits, BITS),
-            self._rows_of(cells, totals.layout.by_name["cells"].n_digits, CELL_WEIGHT_BITS),
-        ]
-        sound[[slot for (slot, _), _ in counts[0] ^ counts[1]]] = False
+        of_cells = self._rows_of(totals, "cells", CELL_WEIGHT_BITS)
+        wrong = self._rows_of(totals, self.name, BITS) ^ of_cells
+        sound[[int(slot) for slot, *_ in wrong]] = False
         return sound
 
     @staticmethod
-    def _rows_of(own: Entries, n_digits: int, bits: int) -> set[tuple[tuple[int, int], float]]:
+    def _rows_of(totals: Totals, name: str, bits: int) -> set[tuple[float, ...]]:
         """Slices and cells with the number of their rows, where there are some."""
-        found = to_floats(own.digits[:, :n_digits], n_digits)[:, 0] * 2.0**-bits
-        some = np.flatnonzero(found)
-        names = map(tuple, own.names[some].tolist())
-        return set(zip(names, found[some].tolist(), strict=True))
+        counts = totals.entry_floats(name)[1][:, 0] * 2.0**-bits
+        rows = np.column_stack([totals.entries[name].names, counts])[counts != 0]
+        return set(map(tuple, rows.tolist()))
 
 
 class _ClippedAdder:

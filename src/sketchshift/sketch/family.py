@@ -131,15 +131,15 @@ class SlotSums:
             self._array = grown
         return self._array[:n]
 
-    def take(self, n: int) -> IntArray:
+    def take_sums(self, n: int) -> IntArray:
         """Return the sums of n slots, and begin anew."""
         found = self.reach(n)
         self._array = np.zeros((0, *self.shape), dtype=np.int64)
         return found
 
-    def take_digits(self, n: int) -> Digits:
+    def take(self, n: int) -> Digits:
         """Return the sums of n slots as two digits each, in the same memory; begin anew."""
-        found = self.take(n)
+        found = self.take_sums(n)
         return into_digits(found.reshape(n, found[0].size if n else 0))
 
 

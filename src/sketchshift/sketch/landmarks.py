@@ -15,7 +15,7 @@ import numpy as np
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import LOG2_E, Kernel, LandmarkAccumulator
-from sketchshift.sketch.digits import Digits, to_floats
+from sketchshift.sketch.digits import to_floats
 from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
 from sketchshift.sketch.totals import Totals
 
@@ -46,19 +46,16 @@ class LandmarkFamily(Family):
         return np.asarray((sums.min(axis=1) >= 0) & (sums.max(axis=1) <= most))
 
 
-class _LandmarkAdder:
+class _LandmarkAdder(SlotSums):
     def __init__(self, accumulate: LandmarkAccumulator, n_places: int) -> None:
-        self._accumulate, self._sums = accumulate, SlotSums(n_places)
+        super().__init__(n_places)
+        self._accumulate = accumulate
 
     def add(self, rows: WeightedRows) -> None:
         """Add the kernels of the rows at once."""
-        totals = self._sums.reach(rows.n_slots)
+        totals = self.reach(rows.n_slots)
         for some, slot in rows.runs:
             sums = np.zeros_like(totals[slot])
             shares = None if rows.shares is None else rows.shares[some]
             self._accumulate(rows.values[some], shares, sums)
             totals[slot] += sums << rows.digit
-
-    def take(self, n: int) -> Digits:
-        """See :class:`FamilyAdder`."""
-        return self._sums.take_digits(n)

@@ -214,8 +214,8 @@ class _MomentAdder:
 
     def _written(self, n: int) -> Iterator[tuple[slice, IntArray]]:
         """What is pending of n slots as digits that are not in their range; begin anew."""
-        weights, plain = self._weights.take(n), self._limbs[0].take(n)
-        partial = self._limbs[1].take(n) if self._has_partial else None
+        weights, plain = self._weights.take_sums(n), self._limbs[0].take_sums(n)
+        partial = self._limbs[1].take_sums(n) if self._has_partial else None
         self._has_partial = False
         for span in spans(n, _SLOTS_AT_ONCE):
             lanes = self._lanes_of(weights[span], plain[span], is_partial=False)
@@ -233,7 +233,7 @@ class _MomentAdder:
 
     def take(self, n: int) -> Digits:
         """See :class:`FamilyAdder`."""
-        before = self._lanes.take(n) if self._has_lanes else None
+        before = self._lanes.take_sums(n) if self._has_lanes else None
         digits = np.empty((n, _DIGITS * self._size), dtype=np.int32)
         for span, lanes in self._written(n):
             digits[span] = carry(lanes if before is None else lanes + before[span], _DIGITS)

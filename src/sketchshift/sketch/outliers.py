@@ -26,7 +26,6 @@ from sketchshift.sketch.digits import (
     are_fewest,
     from_octets,
     lanes_of,
-    to_floats,
     to_integers,
     to_octets,
     width_of,
@@ -126,8 +125,7 @@ class OutlierFamily(Family):
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """As sums of rows, in each entry."""
-        own = totals.entries[self.name]
-        owners, numbers = own.names[:, 0], to_floats(own.digits, self.n_digits)
+        owners, numbers = totals.entry_floats(self.name)
         if self.axes is None:
             are_rows = are_sums(numbers, u[owners], _FAR_BITS)
         else:

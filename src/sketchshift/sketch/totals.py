@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,6 @@ __all__ = [
     "WEIGHT_BITS",
     "Entries",
     "EntrySums",
-    "HasLanes",
     "Layout",
     "Sums",
     "Totals",
@@ -143,21 +142,7 @@ def _drop_zeros(entries: Entries) -> Entries:
     return entries if has_some.all() else entries[has_some]
 
 
-class HasLanes(Protocol):
-    """A family of entries whose sums come in int64."""
-
-    n_digits: int
-    id_width: int
-
-    @property
-    def width(self) -> int:
-        """Digits of an entry."""
-
-    def lanes(self, sums: IntArray) -> IntArray:
-        """Sums (E, w) as digits (E, width) that are not in their range."""
-
-
-def to_digits(sums: IntArray, order: IntArray, family: HasLanes) -> Digits:
+def to_digits(sums: IntArray, order: IntArray, family: Any) -> Digits:
     """Sums (E, w) of entries, in an order, as digits in their range."""
     digits = np.empty((len(order), family.width), dtype=np.int32)
     for span in spans(len(order), max(1, _AT_ONCE // family.width)):
@@ -233,6 +218,11 @@ class Totals:
     def integers(self, name: str, i: int = 0) -> Any:
         """The integers of a family in slice i, as :meth:`Family.integers` gives them."""
         return self.layout.by_name[name].integers(self, i)
+
+    def entry_floats(self, name: str) -> tuple[IntArray, FloatArray]:
+        """The slice of each entry of a family, and its integers, rounded: (E,) and (E, w)."""
+        own, family = self.entries[name], self.layout.by_name[name]
+        return own.names[:, 0], to_floats(own.digits, family.n_digits)
 
     @property
     def n_bytes(self) -> int:

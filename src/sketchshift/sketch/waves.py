@@ -56,9 +56,10 @@ class WaveFamily(Family):
         return np.asarray(sound)
 
 
-class _WaveAdder:
+class _WaveAdder(SlotSums):
     def __init__(self, spec: SketchSpec, accumulate: Accumulator) -> None:
-        self._accumulate, self._sums = accumulate, SlotSums(2, spec.sketch_size)
+        super().__init__(2, spec.sketch_size)
+        self._accumulate = accumulate
         self._precision, self._buffer = np.dtype(spec.precision), np.empty((0, spec.n_coordinates))
 
     def add(self, rows: WeightedRows) -> None:
@@ -67,7 +68,7 @@ class _WaveAdder:
         weights: Float32Array = np.ones(len(rows.slots), dtype=np.float32)
         if rows.shares is not None:
             weights = rows.shares.astype(np.float32)
-        totals, runs = self._sums.reach(rows.n_slots), rows.runs
+        totals, runs = self.reach(rows.n_slots), rows.runs
         if rows.digit == 0:
             self._accumulate(values, weights, totals, runs)
             return
@@ -86,7 +87,3 @@ class _WaveAdder:
         narrow = self._buffer[: len(values)]
         narrow[:] = values
         return narrow
-
-    def take(self, n: int) -> Digits:
-        """See :class:`FamilyAdder`."""
-        return self._sums.take_digits(n)
