@@ -254,56 +254,32 @@ class KeyNumbers:
         numbers, first = number_rows(columns)
         different = [column.take(pa.array(first)) for column in columns]
         types = tuple(column.type for column in columns)
-        typed = self._typed.setdefault(types, _TypedKeys(len(columns)))
+        typed = self._typed.setdefault(types, _TypedKeys(types))
         own = typed.find(different, self.n)
         self.n = max(self.n, int(own.max(initial=-1)) + 1)
         return own[numbers]
 
     def columns(self) -> list[tuple[IntArray, list[Any]]]:
         """The keys so far: of each combination of types the numbers, and the columns."""
-        return [(typed.numbers, typed.columns()) for typed in self._typed.values()]
+        return [(typed.numbers, typed.columns) for typed in self._typed.values()]
 
 
 class _TypedKeys:
-    """Keys of columns of certain types."""
+    """Different keys of columns of certain types, in the order in which they came."""
 
-    def __init__(self, n_columns: int) -> None:
-        self._values: list[Any] = [None] * n_columns  # different ones of each column
-        self._pairs: list[Any] = [None] * n_columns  # of the code so far and that of the column
+    def __init__(self, types: Sequence[Any]) -> None:
+        self.columns = [pa.nulls(0, kind) for kind in types]
         self.numbers = np.zeros(0, dtype=np.int64)
 
     def find(self, columns: Sequence[Any], n: int) -> IntArray:
         """Numbers of some keys; those that are new get them from n on."""
-        codes = np.zeros(0, dtype=np.int64)
-        for i, column in enumerate(columns):
-            self._values[i], own = _encode_after(self._values[i], column)
-            if i:
-                pairs = pa.array(codes << 32 | own)
-                self._pairs[i], own = _encode_after(self._pairs[i], pairs)
-            codes = own
-        n_new = int(codes.max(initial=-1)) + 1 - len(self.numbers)
-        if n_new > 0:
-            self.numbers = np.append(self.numbers, np.arange(n, n + n_new))
-        return self.numbers[codes]
-
-    def columns(self) -> list[Any]:
-        """The columns of all keys, in the order of their numbers."""
-        codes, found = np.arange(len(self.numbers)), []
-        for i in reversed(range(len(self._values))):
-            own = codes
-            if i:
-                pairs = self._pairs[i].to_numpy()[codes]
-                own, codes = pairs & 2**32 - 1, pairs >> 32
-            found.append(self._values[i].take(pa.array(own)))
-        return found[::-1]
-
-
-def _encode_after(known: Any, column: Any) -> tuple[Any, IntArray]:
-    """Different values, the known ones first and in their order; and the codes of a column."""
-    joined = column if known is None else pa.concat_arrays([known, column])
-    encoded = joined.dictionary_encode("encode")
-    n_known = 0 if known is None else len(known)
-    return encoded.dictionary, encoded.indices.to_numpy()[n_known:].astype(np.int64)
+        joined = [pa.concat_arrays(pair) for pair in zip(self.columns, columns, strict=True)]
+        codes, first = number_rows(joined)  # those known come first, and are all different
+        n_known = len(self.numbers)
+        if len(first) > n_known:
+            self.columns = [column.take(pa.array(first)) for column in joined]
+            self.numbers = np.append(self.numbers, np.arange(n, n + len(first) - n_known))
+        return self.numbers[codes[n_known:]]
 
 
 def number_groups(keys: Any) -> tuple[Any, IntArray]:
