@@ -77,6 +77,30 @@ def test_a_small_file_of_many_copies_is_inspected_and_merged_in_little_memory(bo
         assert peak < plain + 300
 
 
+def varint(value, length=None):
+    """Thrift's compact integer, prolonged by groups of no bits to a length."""
+    groups = [2 * value >> 7 * i & 127 for i in range(length or -(-(2 * value).bit_length() // 7))]
+    return bytes([*(group | 128 for group in groups[:-1]), groups[-1]])
+
+
+@pytest.mark.thorough
+def test_a_file_whose_footer_understates_its_sizes_is_read_in_little_memory(tmp_path):
+    """A sketch of 0.6 MB, 1,000 times; the footer says that all of them have 8 bytes."""
+    path, n = tmp_path / "t.parquet", 1000
+    data = ss.sketch(X, replace(SPEC, sketch_size=40_000)).to_bytes()
+    rows = pa.table({"day": np.arange(n), "sketch": repeated(data, n)})
+    pq.write_table(rows, path, store_schema=False)
+    stated = varint(pq.read_metadata(path).row_group(0).total_byte_size)
+    path.write_bytes(path.read_bytes().replace(stated, varint(8, len(stated))))
+    assert pq.read_metadata(path).row_group(0).total_byte_size == 8
+    plain, _ = megabytes("inspect", "--help")
+
+    peak, said = megabytes("inspect", path, "--json")
+
+    assert f'"n_slices": {n}' in said
+    assert peak < plain + 300
+
+
 def test_more_than_is_allowed_is_refused_with_its_size(bomb):
     """1.3 GB of sketches, if all were held."""
     words = r"bomb.parquet: .* about 1,28\d,\d{3},\d{3} bytes, and at most 10,000,000 bytes"
@@ -89,16 +113,17 @@ def test_more_than_is_allowed_is_refused_with_its_size(bomb):
 def test_the_argument_allows_more_and_less(table, tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(table.to_arrow(), path, use_dictionary=False, row_group_size=1)
-    n_bytes = sum(sketch.nbytes for sketch in table.sketches)
+    footer = pq.read_metadata(path)
+    n_bytes = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
-    assert ss.SketchTable.from_parquet(path, max_bytes=n_bytes + 100) == table
+    assert ss.SketchTable.from_parquet(path, max_bytes=n_bytes) == table
     one = ss.SketchTable.from_parquet(path, where="key = 'a'", max_bytes=n_bytes // 2)
     assert one == table.where("key = 'a'")
     with pytest.raises(ss.errors.SpecError, match="max_bytes"):
         ss.SketchTable.from_parquet(path, max_bytes=-1)
-    # whole sketches are written one by one: pages say what all of them take
+    # whole sketches are written one by one: the footer says what all of them take
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
-    for most in (n_bytes // 2, n_bytes):
+    for most in (n_bytes // 2, n_bytes - 1):
         with pytest.raises(DataError, match=rf"at most {most:,} bytes are held"):
             ss.SketchTable.from_parquet(path, max_bytes=most)
 
@@ -115,14 +140,13 @@ def test_a_key_that_would_fill_the_memory_is_refused(table, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd", "brotli"])
-def test_a_large_page_is_refused_before_it_is_read(codec, tmp_path, monkeypatch):
-    """Whatever the footer says: pages are looked at themselves."""
+def test_a_large_row_group_is_refused_before_it_is_read(codec, tmp_path, monkeypatch):
     rows = pa.table({"key": [1], "sketch": [b"\0" * 3_000_000]})
     pq.write_table(rows, tmp_path / "t.parquet", compression=codec, use_dictionary=False)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
     monkeypatch.setattr(stored, "MOST_BYTES", 1_000_000)
 
-    with pytest.raises(DataError, match=r"a page of 3,000,0\d\d bytes, and at most 1,000,000"):
+    with pytest.raises(DataError, match=r"a row group of 3,000,1\d\d bytes, and at most 1,0"):
         ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2", max_bytes=1)
 
 

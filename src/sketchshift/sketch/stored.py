@@ -1,8 +1,8 @@
 """Reading stored tables of sketches: a few rows at a time, each sketch checked.
 
 A file of some kilobytes may decode to gigabytes: a value that is written once for many rows, a page
-of zeros. So the sizes of pages are checked before they are decoded, few rows are decoded at a time,
-and the bytes in memory are counted.
+of zeros. The sizes that the footer states are checked before a row is read. A footer may be wrong,
+so rows are decoded one at a time, and the bytes in memory are counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 from sketchshift._paths import Place, RemotePath, arrow_file, check_unchanged, parse_path
 from sketchshift._text import listed
 from sketchshift._typing import IntArray
-from sketchshift.data.parquet_pages import pages_in
 from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError
 from sketchshift.sketch.file import decode_alike
@@ -48,7 +47,7 @@ UNNAMED = re.compile(r"__index_level_\d+__")  # numbers of rows that pandas adds
 MOST_BYTES = 2**30
 """Of sketches that a table read from a file may hold, unless more are asked for."""
 
-BATCH_BYTES = 2**26  # decoded at a time; never less than a row
+BATCH_BYTES = 2**24  # joined to one batch; never less than a row
 BATCH_ROWS = 1024
 MOST_DIGITS = 2**22  # of slices that are decoded at a time, were all their cells full
 SMALLEST = 256  # bytes; the sketch of one column and one frequency has more
@@ -101,15 +100,16 @@ def read_parts(
     Yields
     ------
     part : TablePart
-        The first has no rows. Memory: one part, and one page of each column.
+        The first has no rows. Memory: one part, and one page and one row of each column.
     """
     with _name_errors(path):
         n_held, limit = 0, max_bytes or MOST_BYTES
         for opened in _open_files(parse_path(path)):
             with opened as source:
                 file = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**16)
-                n_rows = _check_sizes(file, source, where, max_bytes)
-                batches = file.iter_batches(batch_size=n_rows, use_threads=False)
+                _check_sizes(file, where, max_bytes)
+                # any number of rows may share one large value of a dictionary
+                batches = _join_batches(file.iter_batches(batch_size=1, use_threads=False))
                 n_read = 0
                 for part in select_parts(batches, file.schema_arrow, where):
                     n_held += part.keys.nbytes + (0 if max_bytes is None else part.n_bytes)
@@ -118,6 +118,20 @@ def read_parts(
                         about = n_held / n_read * file.metadata.num_rows if where is None else 0
                         raise _too_large(max(n_held, int(about)), limit)
                     yield part
+
+
+def _join_batches(batches: Iterable[Any]) -> Iterator[Any]:
+    """Join batches of one row to batches of BATCH_ROWS rows, or of BATCH_BYTES if that is less."""
+    held, n_bytes = [], 0
+    for batch in batches:
+        held.append(batch)
+        n_bytes += batch.nbytes
+        if len(held) == BATCH_ROWS or n_bytes >= BATCH_BYTES:
+            joined = pa.Table.from_batches(held).combine_chunks()
+            held, n_bytes = [], 0  # before the caller takes memory of its own
+            yield joined
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def _open_files(path: Place) -> Iterator[Any]:
@@ -137,7 +151,7 @@ def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iter
 
     Parameters
     ----------
-    batches : iterable of RecordBatch
+    batches : iterable of RecordBatch or Table
         Taken one at a time.
     schema : Arrow schema
         Theirs; what is no table of sketches is refused before a batch is taken.
@@ -295,8 +309,12 @@ def _check_counts(claimed: Sequence[Any], counts: Sequence[int], rows: Sequence[
             raise SketchFormatError(msg)
 
 
-def _check_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: int | None) -> int:
-    """Rows to decode at a time; refuses a file that would not go into memory."""
+def _check_sizes(file: Any, where: str | None, max_bytes: int | None) -> None:
+    """Refuse a file that does not fit into memory, by the sizes that its footer states.
+
+    Only row groups are looked at: pyarrow ends the process when it is asked for a column chunk of
+    some damaged footers.
+    """
     limit, footer = max(max_bytes or 0, MOST_BYTES), file.metadata
     if footer.num_rows > limit // SMALLEST:
         msg = (
@@ -305,19 +323,15 @@ def _check_sizes(file: Any, source: BinaryIO, where: str | None, max_bytes: int 
         )
         raise DataError(msg)
     _check_schema(file.schema_arrow)
-    largest, a_row, n_sketches = 0, 1.0, 0
-    for page in pages_in(source):
-        largest, a_row = max(largest, page.n_bytes), max(a_row, page.n_bytes_a_row)
-        n_sketches += page.n_bytes if page.column == SKETCH else 0
-    if largest > limit:
+    sizes = [footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)]
+    if max(sizes, default=0) > limit:
         msg = (
-            f"it has a page of {largest:,} bytes, and at most {limit:,} are read. Write it with "
-            "smaller pages, or allow more in Python with max_bytes."
+            f"it has a row group of {max(sizes):,} bytes, and at most {limit:,} are read. Write it "
+            "with smaller row groups, or allow more in Python with max_bytes."
         )
         raise DataError(msg)
-    if where is None and max_bytes is not None and n_sketches > max_bytes:
-        raise _too_large(n_sketches, max_bytes)
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / a_row)))
+    if where is None and max_bytes is not None and sum(sizes) > max_bytes:
+        raise _too_large(sum(sizes), max_bytes)
 
 
 def _too_large(n_bytes: int, max_bytes: int) -> DataError:
