@@ -51,7 +51,7 @@ def redraw(quiet, rng):
     noise = rng.normal(scale=totals.scale, size=totals.vector.shape)
     vector = totals.vector + np.rint(noise).astype(np.int64)
     factors = totals.count_factor, totals.scale, totals.cell_factor
-    return replace(quiet, _totals=NoisyTotals.from_vector(vector, quiet.spec, *factors))
+    return replace(quiet, _totals=NoisyTotals(vector, quiet.spec, *factors))
 
 
 @pytest.fixture
@@ -124,7 +124,8 @@ def test_a_confidence_that_is_none_is_refused(rows, quiet):
 
 def test_what_has_no_cells_or_perhaps_no_rows_proves_nothing(rows, quiet):
     waves = replace(quiet, spec=replace(rows.spec, cells=None))
-    few = replace(quiet, _totals=replace(quiet._totals, scaled_count=1))
+    vector = np.append(quiet._totals.vector[:-1], 1)
+    few = replace(quiet, _totals=replace(quiet._totals, vector=vector))
 
     for sketch, words in ((waves, "only sketches with cells"), (few, "nothing to prove: with")):
         with pytest.raises(DataError, match=words):

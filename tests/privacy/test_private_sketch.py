@@ -143,7 +143,7 @@ def test_noise_can_leave_no_rows(public_spec, release, no_noise):
 def test_numbers_that_no_cluster_explains_are_not_decoded(raw, release):
     """Waves of zero are those of no rows, whatever the number of rows says."""
     private = release(raw)
-    private._totals.waves[:] = 0
+    private._totals.parts["waves"][:] = 0
     silent = replace(private, _totals=replace(private._totals, scale=1.0))
 
     with pytest.raises(DataError, match="no cluster of any weight is like this sketch"):

@@ -167,7 +167,7 @@ def release(
     if account is not None:
         account.add(ledger.charges)
     noisy, factor = look.draw(vector), count_factor(spec)
-    totals = NoisyTotals.from_vector(noisy, spec, factor, look.charge.scale, cell_factor(spec))
+    totals = NoisyTotals(noisy, spec, factor, look.charge.scale, cell_factor(spec))
     released = PrivateSketch(spec, sketch.fingerprint, totals, ledger)
     if not force:
         _check_rows(released, look.charge, account)

@@ -55,10 +55,10 @@ class NoisyTotals:
 
     Attributes
     ----------
-    parts : dict of str to int64 array
-        The integers of each released part.
-    scaled_count : int
-        The number of rows times ``count_factor``.
+    vector : int64 array
+        The integers of all released parts, then the number of rows times ``count_factor``.
+    spec : SketchSpec
+        What was summed.
     count_factor : int
         From the parts that are released alone.
     scale : float
@@ -67,66 +67,38 @@ class NoisyTotals:
         What the integers of cells were multiplied by, where there are some.
     """
 
-    parts: dict[str, IntArray]
-    scaled_count: int
+    vector: IntArray
+    spec: SketchSpec
     count_factor: int
     scale: float
     cell_factor: int = 1
 
     @property
-    def waves(self) -> IntArray:
-        """Cosines and sines, shape (2, m)."""
-        return self.parts["waves"]
+    def parts(self) -> dict[str, IntArray]:
+        """The integers of each released part, which share the memory of the vector."""
+        parts = released_parts(self.spec)
+        ends = np.cumsum([math.prod(part.full_shape) for part in parts])
+        pieces = zip(parts, np.split(self.vector, ends), strict=False)
+        return {part.name: own.reshape(part.full_shape) for part, own in pieces}
 
     @property
-    def vector(self) -> IntArray:
-        """All integers of a release, the scaled count last."""
-        return np.concatenate([*map(np.ravel, self.parts.values()), [self.scaled_count]])
+    def scaled_count(self) -> int:
+        """The number of rows times ``count_factor``."""
+        return int(self.vector[-1])
 
-    @classmethod
-    def from_vector(
-        cls,
-        vector: IntArray,
-        spec: SketchSpec,
-        count_factor: int,
-        scale: float,
-        cell_factor: int = 1,
-    ) -> NoisyTotals:
-        """What :attr:`vector` gave."""
-        parts, first = {}, 0
-        for part in released_parts(spec):
-            end = first + math.prod(part.full_shape)
-            parts[part.name] = vector[first:end].reshape(part.full_shape)
-            first = end
-        return cls(parts, int(vector[first]), count_factor, scale, cell_factor)
-
-    def __add__(self, other: NoisyTotals) -> NoisyTotals:
-        return self._combine(other, 1)
-
-    def __sub__(self, other: NoisyTotals) -> NoisyTotals:
-        return self._combine(other, -1)
-
-    def _combine(self, other: NoisyTotals, sign: int) -> NoisyTotals:
+    def combine(self, other: NoisyTotals, sign: int) -> NoisyTotals:
         """Both, clipped to where two of them still add up in int64: only noise goes beyond."""
-        count = self.scaled_count + sign * other.scaled_count
-        parts = {
-            name: np.clip(own + sign * other.parts[name], 1 - LARGEST, LARGEST - 1)
-            for name, own in self.parts.items()
-        }
-        return replace(
-            self,
-            parts=parts,
-            scaled_count=max(1 - LARGEST, min(count, LARGEST - 1)),
-            scale=math.hypot(self.scale, other.scale),
-        )
+        vector = np.clip(self.vector + sign * other.vector, 1 - LARGEST, LARGEST - 1)
+        return replace(self, vector=vector, scale=math.hypot(self.scale, other.scale))
 
     def prefix(self, spec: SketchSpec) -> NoisyTotals:
         """What is left of it with a prefix of its spec."""
-        parts = {
-            part.name: self.parts[part.name][tuple(map(slice, part.full_shape))]
+        parts = self.parts
+        cut = [
+            parts[part.name][tuple(map(slice, part.full_shape))].ravel()
             for part in released_parts(spec)
-        }
-        return replace(self, parts=parts)
+        ]
+        return replace(self, spec=spec, vector=np.append(np.concatenate(cut), self.scaled_count))
 
 
 _NOT_RELEASED = ("covariance", "mean", "n_invalid", "remove", "update", "variance")
@@ -177,7 +149,7 @@ class PrivateSketch(AnySketch):
         if self.total_weight <= 0.0:
             msg = f"there is no mean of nothing: there are about {self.total_weight:.0f} rows."
             raise PrivacyError(msg)
-        cosines, sines = self._totals.waves / (self.total_weight * 2.0**BITS)
+        cosines, sines = self._totals.parts["waves"] / (self.total_weight * 2.0**BITS)
         return np.asarray((cosines + 1j * sines) / math.sqrt(self.spec.sketch_size))
 
     @property
@@ -228,7 +200,9 @@ class PrivateSketch(AnySketch):
         self.check_addable(other, "merge")
         mine, others = self.ledger, other.ledger
         ledger = mine.beside(others) if disjoint else mine + others
-        return PrivateSketch(self.spec, self.fingerprint, self._totals + other._totals, ledger)
+        return PrivateSketch(
+            self.spec, self.fingerprint, self._totals.combine(other._totals, 1), ledger
+        )
 
     def __add__(self, other: object) -> PrivateSketch:
         if isinstance(other, int) and other == 0:  # the start of sum()
@@ -245,7 +219,9 @@ class PrivateSketch(AnySketch):
         self.check_addable(other, "subtract")
         assert isinstance(other, PrivateSketch)
         ledger = self.ledger + other.ledger
-        return PrivateSketch(self.spec, self.fingerprint, self._totals - other._totals, ledger)
+        return PrivateSketch(
+            self.spec, self.fingerprint, self._totals.combine(other._totals, -1), ledger
+        )
 
     def __rsub__(self, other: object) -> PrivateSketch:
         if not isinstance(other, AnySketch):
@@ -292,7 +268,7 @@ class PrivateSketch(AnySketch):
 
     def to_bytes(self) -> bytes:
         """The sketch as bytes, the same on every machine (``docs/format.md``)."""
-        return encode(self.spec, self.fingerprint, self._totals, self.ledger)
+        return encode(self.fingerprint, self._totals, self.ledger)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PrivateSketch:
@@ -343,7 +319,7 @@ _KINDS = {
 }
 
 
-def encode(spec: SketchSpec, fingerprint: str, totals: NoisyTotals, ledger: Ledger) -> bytes:
+def encode(fingerprint: str, totals: NoisyTotals, ledger: Ledger) -> bytes:
     """Bytes of a private sketch: a function of its content alone."""
     header = {
         "cell_factor": totals.cell_factor,
@@ -351,7 +327,7 @@ def encode(spec: SketchSpec, fingerprint: str, totals: NoisyTotals, ledger: Ledg
         "fingerprint": fingerprint,
         "ledger": ledger.to_dict(),
         "scale": totals.scale,
-        "spec": json.loads(spec.to_json()),
+        "spec": json.loads(totals.spec.to_json()),
     }
     return pack(PRIVATE_MAGIC, header, totals.vector.astype("<i8").tobytes())
 
@@ -383,7 +359,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
     if not ((numbers > -LARGEST) & (numbers < LARGEST)).all():
         raise SketchFormatError("the integers are not those of a release: they reach 2**62.")
-    totals = NoisyTotals.from_vector(numbers, spec, factor, scale, cell_factor)
-    if encode(spec, fingerprint, totals, ledger) != data:
+    totals = NoisyTotals(numbers, spec, factor, scale, cell_factor)
+    if encode(fingerprint, totals, ledger) != data:
         raise SketchFormatError("the header is not written in the canonical way.")
     return spec, fingerprint, totals, ledger
