@@ -63,7 +63,7 @@ from sketchshift.sketch.sketch import Sketch, check_same_spec
 from sketchshift.sketch.sketcher import Progress, sketcher_for
 from sketchshift.sketch.slices import tables_of
 from sketchshift.sketch.stored import stack_all
-from sketchshift.sketch.table import COUNT, SketchTable
+from sketchshift.sketch.table import COUNT, SketchTable, check_names
 from sketchshift.sketch.totals import Layout, Sums, Totals
 from sketchshift.sketch.where import columns_named, find_ranges, find_rows
 
@@ -245,10 +245,8 @@ class Cube:
         version : int
             Number of the commit. It is on the disk.
         """
-        slices = [(1, added), (-1, removed)]
-        parts = (self._written_sums(sign, sums) for sign, sums in slices if sums is not None)
-        named = {name: self._written_sums(1, sums) for name, sums in (kept or {}).items()}
-        return self._append(chain.from_iterable(parts), named, returned, positions, expected)
+        rows = added, removed, kept or {}
+        return self._append(self._written_sums, rows, returned, positions, expected)
 
     def append_rows(
         self,
@@ -287,26 +285,31 @@ class Cube:
             def write(sign: int, rows: Any) -> Iterator[_Held]:
                 return self._written_rows(sign, rows, n_threads, advance)
 
-            slices = [(1, added), (-1, removed)]
-            parts = (write(sign, rows) for sign, rows in slices if rows is not None)
-            named = {name: write(1, rows) for name, rows in (kept or {}).items()}
-            return self._append(chain.from_iterable(parts), named, returned, positions, expected)
+            rows = added, removed, kept or {}
+            return self._append(write, rows, returned, positions, expected)
 
     def _append(
         self,
-        parts: Iterable[_Held],
-        named: Mapping[str, Iterable[_Held]],
+        write: Callable[[int, Any], Iterator[_Held]],
+        rows: tuple[Any, Any, Mapping[str, Any]],
         returned: Sequence[str],
         positions: Mapping[str, Any] | None,
         expected: Mapping[str, Any] | None,
     ) -> int:
-        """Write parts, and commit them."""
+        """Write parts of rows that came, that went and that are kept, and commit them."""
+        *plain, named = rows
         moved, began = _as_json(positions or {}), _as_json(expected or {})
         _check_expected(self._log.state(), began)  # before any row is read
         with ExitStack() as held:
-            others = [held.enter_context(part) for part in parts]
+            others = [
+                held.enter_context(part)
+                for sign, some in zip((1, -1), plain, strict=True)
+                if some is not None
+                for part in write(sign, some)
+            ]
             kept = {
-                name: [held.enter_context(part) for part in some] for name, some in named.items()
+                name: [held.enter_context(part) for part in write(1, some)]
+                for name, some in named.items()
             }
             added = (*others, *chain.from_iterable(kept.values()))
             files = {name: [record.name for record in some] for name, some in kept.items()}
@@ -404,7 +407,7 @@ class Cube:
         if not self.by:
             raise DataError("the cube has no keys, and so no table. Take the sketch: cube.merge().")
         names = list(self.keys) if by is None else [by] if isinstance(by, str) else list(by)
-        _check_names(names, self.keys)
+        check_names("by", names, self.keys)
 
         def add(state: State) -> tuple[Any, Sums]:
             selection = self._select(state, where)
@@ -765,15 +768,6 @@ def _slice_in_words(keys: Any, i: int) -> str:
     values = keys.slice(i, 1).to_pylist()[0] if keys.num_columns else {}
     named = ", ".join(f"{name} = {value!r}" for name, value in values.items())
     return f" in the slice {named}" if named else ""
-
-
-def _check_names(names: Sequence[str], keys: Sequence[str]) -> None:
-    strangers = [name for name in names if name not in keys]
-    if strangers:
-        raise DataError(f"cannot merge by {listed(strangers)}: the key has {listed(keys)}.")
-    if not names or len(set(names)) < len(names):
-        msg = f"by must name columns of the key, each once. Got {names} instead."
-        raise DataError(msg)
 
 
 def _key_names(by: Sequence[str]) -> tuple[str, ...]:

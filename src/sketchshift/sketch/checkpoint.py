@@ -67,53 +67,43 @@ def write_checkpoint(
 def read_checkpoint(path: Place, kind: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Position, state and integers of a checkpoint of this kind."""
     try:
-        return _Content.of(path.read_bytes(), kind).parts
+        return _parse(path.read_bytes(), kind)[1:]
     except SketchFormatError as error:
         raise SketchFormatError(f"cannot go on from {path}: {error}") from None
 
 
-@dataclass(frozen=True)
-class _Content:
-    """What a checkpoint holds: its kind; position, state and integers."""
-
-    kind: str
-    parts: tuple[dict[str, Any], dict[str, Any], bytes]
-
-    @classmethod
-    def of(cls, data: bytes, expected: str | None = None) -> _Content:
-        if data[: len(MAGIC)] != MAGIC:
-            raise SketchFormatError("it is no checkpoint. It was left as it is.")
-        text, payload = unpack(data, MAGIC)
-        header = read_header(text, _KINDS)
-        kind = header["kind"]
-        if expected is not None and kind != expected:
-            msg = f"it is a checkpoint of {kind}, not of {expected}. Give it another name."
-            raise SketchFormatError(msg)
-        middle = header["n_position"]
-        end = middle + header["n_state"]
-        if not 0 <= middle <= end <= len(payload):
-            raise SketchFormatError("its parts are longer than the file.")
-        position, state = (_read_object(p) for p in (payload[:middle], payload[middle:end]))
-        return cls(kind, (position, state, bytes(payload[end:])))
+def _parse(
+    data: bytes, expected: str | None = None
+) -> tuple[str, dict[str, Any], dict[str, Any], bytes]:
+    """Kind, position, state and integers of a checkpoint."""
+    if data[: len(MAGIC)] != MAGIC:
+        raise SketchFormatError("it is no checkpoint. It was left as it is.")
+    text, payload = unpack(data, MAGIC)
+    header = read_header(text, _KINDS)
+    kind = header["kind"]
+    if expected is not None and kind != expected:
+        msg = f"it is a checkpoint of {kind}, not of {expected}. Give it another name."
+        raise SketchFormatError(msg)
+    middle = header["n_position"]
+    end = middle + header["n_state"]
+    if not 0 <= middle <= end <= len(payload):
+        raise SketchFormatError("its parts are longer than the file.")
+    position, state = (_read_object(p) for p in (payload[:middle], payload[middle:end]))
+    return kind, position, state, bytes(payload[end:])
 
 
 def _load_checkpoint(path: Place) -> Any:
     """The sketcher that was saved, or the sketch or table of the rows that a pass has read."""
-    from sketchshift.sketch.sketcher import STREAM, Sketcher  # these two import this module
-
-    with name_file(path):
-        content = _Content.of(path.read_bytes())
-        if content.kind != STREAM:
-            return _rows_so_far(content)
-    return Sketcher.load(path)
-
-
-def _rows_so_far(content: _Content) -> Any:
-    if content.kind != "slices":
-        return Sketch.from_bytes(content.parts[-1])
+    from sketchshift.sketch.sketcher import STREAM, Sketcher  # these import this module
     from sketchshift.sketch.slices import read_slices
 
-    return read_slices(content.parts[0], content.parts[-1])
+    with name_file(path):
+        kind, position, _, integers = _parse(path.read_bytes())
+        if kind == "slices":
+            return read_slices(position, integers)
+        if kind != STREAM:
+            return Sketch.from_bytes(integers)
+    return Sketcher.load(path)
 
 
 register_kind(MAGIC, "a checkpoint", _load_checkpoint)
@@ -328,14 +318,6 @@ def _bytes_of(block: Block) -> Iterator[Any]:
     if block.weights is not None:
         yield np.ascontiguousarray(block.weights)
     if block.keys is not None:
-        yield _stream(block.keys)
+        from sketchshift.sketch.keys import to_stream
 
-
-def _stream(keys: Any) -> Any:
-    """Keys with their types and dictionaries, which a batch alone does not hold."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, keys.schema) as writer:
-        writer.write(keys)
-    return sink.getvalue()
+        yield to_stream(block.keys)  # with types and dictionaries, which a batch alone has not

@@ -31,7 +31,6 @@ WideArray = NDArray[np.object_]
 """Integers of Python, which never overflow."""
 
 _REACH_BITS = 40  # a row of weight 1 lies within 2**_REACH_BITS steps of the center
-_WEIGHT, _FINE_WEIGHT = 0, 1  # where the two weights stand among the integers of moments
 _DIGITS = 4
 _CLOSE = 1.0 + 1e-9
 _SLOTS_AT_ONCE = 256
@@ -76,15 +75,9 @@ class Moments:
     def of(cls, integers: WideArray, spec: SketchSpec) -> Moments:
         """The names for integers as they stand in the array of the part."""
         d = spec.n_features if spec.has_moments else 0
-        return cls(
-            integers[_WEIGHT],
-            integers[_FINE_WEIGHT],
-            sums=integers[2 : 2 + d],
-            rests=integers[2 + d : 2 + 2 * d],
-            partial_rests=integers[2 + 2 * d : 2 + 3 * d],
-            products=integers[2 + 3 * d :],
-            diagonal=_diagonal(d, spec.has_full_covariance),
-        )
+        weights, sums, rests, partial_rests, products = np.split(integers, 2 + d * np.arange(4))
+        diagonal = _diagonal(d, spec.has_full_covariance)
+        return cls(weights[0], weights[1], sums, rests, partial_rests, products, diagonal)
 
     @property
     def squares(self) -> WideArray:
@@ -120,7 +113,7 @@ class MomentFamily(Family):
         one = 2.0 ** (WEIGHT_BITS - BITS)
         apart = carry(shifted(weight, _DIGITS, WEIGHT_BITS - BITS) - fine, _DIGITS)
         numbers = to_floats(digits, _DIGITS)
-        F = numbers[:, _FINE_WEIGHT]
+        F = numbers[:, 1]
         sound = (F >= 0) & ~weight[:, 2:].any(axis=1)
         sound &= np.abs(to_floats(apart, _DIGITS)[:, 0]) <= u * one
         if not spec.has_moments:

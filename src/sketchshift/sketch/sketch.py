@@ -268,7 +268,7 @@ def _covariance(moments: Moments, spec: SketchSpec) -> FloatArray:
 def _variance(moments: Moments, spec: SketchSpec) -> FloatArray:
     """Variances; NaN when nothing has weight."""
     k = np.arange(spec.n_features)
-    values = _central(moments, moments.products[moments.diagonal], k, k, spec)
+    values = _central(moments, moments.squares, k, k, spec)
     return np.maximum(values, 0.0)  # rounded weights may leave -1e-10 for 0
 
 
@@ -415,6 +415,14 @@ class Sketch(AnySketch):
         return found
 
     @property
+    def _weight_of_some(self) -> float:
+        """Total weight in steps of 2**-BITS, which must not be 0."""
+        if self._moments.weight == 0:
+            msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
+            raise RemovalError(msg)
+        return float(self._moments.weight)
+
+    @property
     def z(self) -> ComplexArray:
         r"""The sketch as the paper has it, shape (m,).
 
@@ -425,13 +433,10 @@ class Sketch(AnySketch):
 
         with all weights 1 unless there are sample weights.
         """
-        total = self._moments.weight
-        if total == 0:
-            msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
-            raise RemovalError(msg)
+        total = self._weight_of_some
         if not self.spec.sketch_size:
             return np.zeros(0, dtype=np.complex128)
-        cosines, sines = self._totals.integers("waves") / float(total)
+        cosines, sines = self._totals.integers("waves") / total
         return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
 
     @property
@@ -442,10 +447,7 @@ class Sketch(AnySketch):
         """
         if self.spec.landmarks is None:
             return None
-        if self._moments.weight == 0:
-            msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
-            raise RemovalError(msg)
-        return np.asarray(self._totals.integers("landmarks") / float(self._moments.weight))
+        return np.asarray(self._totals.integers("landmarks") / self._weight_of_some)
 
     @property
     def mean(self) -> FloatArray:

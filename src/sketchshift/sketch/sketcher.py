@@ -36,7 +36,6 @@ from sketchshift.sketch.checkpoint import (
 )
 from sketchshift.sketch.plan import plan_source
 from sketchshift.sketch.reading import (
-    CollectionReader,
     Planning,
     Reading,
     engine_of,
@@ -52,10 +51,9 @@ __all__ = [
     "Sketcher",
     "add_blocks",
     "check_result",
-    "describe_reading",
     "open_planned",
-    "plan_collection",
     "report_blocks",
+    "run_pass",
     "sketch",
     "sketcher_for",
 ]
@@ -228,11 +226,9 @@ class Sketcher:
         is_plain = sample_weight is None and columns is None and progress is None
         if is_plain and self._hold(data):
             return self
-        reading = self._reading_of(columns, sample_weight)
-        with told_progress("update", progress, "rows", "Reading rows") as advance:
-            added = self._total(data, reading, advance)
+        added = self._read("update", data, sample_weight, columns, progress)
         with self._lock:
-            self._totals = self._totals + added
+            self._totals += added
         return self
 
     def _hold(self, data: Any) -> bool:
@@ -255,7 +251,7 @@ class Sketcher:
         """Sum the rows held; whoever calls has the lock."""
         if self._n_held:
             held = self._held[: self._n_held]
-            self._totals = self._totals + self._total(held, self._reading)
+            self._totals += self._total(held, self._reading)
             self._n_held = 0
 
     def remove(
@@ -278,9 +274,7 @@ class Sketcher:
         self : Sketcher
             If more is removed than was added, an exception is raised and nothing changes.
         """
-        reading = self._reading_of(columns, sample_weight)
-        with told_progress("remove", progress, "rows", "Reading rows") as advance:
-            removed = self._total(data, reading, advance)
+        removed = self._read("remove", data, sample_weight, columns, progress)
         with self._lock:
             self._flush()
             rest = self._totals - removed
@@ -344,11 +338,18 @@ class Sketcher:
         sketcher._totals = sketch._totals
         return sketcher
 
-    def _reading_of(self, columns: Sequence[str] | None, sample_weight: Any) -> Reading:
-        """How the rows of one call are read."""
-        if columns is None and sample_weight is None:
-            return self._reading
-        return replace(self._reading, columns=columns, sample_weight=sample_weight)
+    def _read(
+        self,
+        verb: str,
+        data: Any,
+        sample_weight: Any,
+        columns: Sequence[str] | None,
+        progress: Progress | bool | None,
+    ) -> Totals:
+        """What the rows of one call add up to."""
+        reading = replace(self._reading, columns=columns, sample_weight=sample_weight)
+        with told_progress(verb, progress, "rows", "Reading rows") as advance:
+            return self._total(data, reading, advance)
 
     def _total(self, data: Any, reading: Reading, progress: Progress | None = None) -> Totals:
         source = reading.open(data, names=self._names)
@@ -486,23 +487,58 @@ def sketch(
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
     reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
-    data = ask(data, query)
+    data, begin = ask(data, query), _SketchSums
+    found: Sketch = run_pass(
+        "sketch", data, reading, planning, begin, n_threads, progress, checkpoint
+    )
+    return found
+
+
+def run_pass(
+    function: str,
+    data: Any,
+    reading: Reading,
+    planning: Planning | None,
+    begin: Callable[[Source, Reading, int | None], Any],
+    n_threads: int | None,
+    progress: Progress | bool | None,
+    checkpoint: str | os.PathLike[str] | None,
+    **described: Any,
+) -> Any:
+    """Read data once; what public functions of a pass share.
+
+    Parameters
+    ----------
+    function : str
+        Name of the public function, also of the method of an engine.
+    data, reading, planning
+        As in :func:`open_planned`, or a collection.
+    begin : callable
+        From a source, its reading and ``n_threads`` to :class:`Sums` of no rows, whose ``result``
+        checks what all rows add up to.
+    n_threads, progress, checkpoint
+        As in :func:`sketch`.
+    **described
+        What must be the same when the pass goes on, beside how rows are read.
+    """
     engine = engine_of(data)
     if engine is not None:
         own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}
-        refuse_options("sketch", data, **own)
-        return engine.sketch(data, plan_collection(engine, data, reading, planning))
-    with told_progress("sketch", progress, "rows", "Reading rows") as advance:
+        refuse_options(function, data, **own)
+        if planning is not None:
+            reading = replace(reading, spec=engine.plan(data, reading, planning))
+        return getattr(engine, function)(data, reading)
+    with told_progress(function, progress, "rows", "Reading rows") as advance:
         reading, source = open_planned(data, reading, planning)
-        sketcher = sketcher_for(reading, n_threads)
+        sums = begin(source, reading, n_threads)
         if checkpoint is None:
-            result = sketcher.update(source, progress=advance).sketch()
+            sums.add(report_blocks(source, advance))
         else:
-            sums = _SketchSums(source, sketcher)
-            read_on(source, sums, checkpoint, describe_reading(source, reading), advance)
-            result = sums.sketch
-    check_result(result, is_weighted=reading.is_weighted)
-    return result
+            described["columns"] = None if source.columns is None else list(source.columns)
+            described |= {"vector": source.vector, "where": reading.where}
+            described |= {"sample_weight": reading.sample_weight, "on_invalid": reading.on_invalid}
+            read_on(source, sums, checkpoint, described, advance)
+    return sums.result()
 
 
 def sketcher_for(reading: Reading, n_threads: int | None = None) -> Sketcher:
@@ -516,32 +552,29 @@ class _SketchSums:
 
     kind = "a sketch"
 
-    def __init__(self, source: Source, sketcher: Sketcher) -> None:
-        self._source, self._sketcher, self.sketch = source, sketcher, sketcher.sketch()
+    def __init__(self, source: Source, reading: Reading, n_threads: int | None) -> None:
+        self._source, self._reading = source, reading
+        self._sketcher = sketcher_for(reading, n_threads)
 
     def add(self, blocks: Iterator[Block]) -> None:
         """Add all blocks."""
-        totals = self._sketcher.total(self._source, blocks)
-        self.sketch += Sketch(self.sketch.spec, self.sketch.fingerprint, totals)
+        self._sketcher._totals += self._sketcher.total(self._source, blocks)
+
+    def result(self) -> Sketch:
+        """The sketch of all rows, if there are some."""
+        found = self._sketcher.sketch()
+        check_result(found, is_weighted=self._reading.is_weighted)
+        return found
 
     def freeze(self) -> tuple[dict[str, Any], bytes]:
         """The sketch of the rows so far."""
-        return {}, self.sketch.to_bytes()
+        return {}, self._sketcher.sketch().to_bytes()
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from a sketch of the same spec."""
         begun = Sketch.from_bytes(integers)
-        check_same_plan(begun.spec, self.sketch.spec)
-        self.sketch = begun
-
-
-def describe_reading(source: Source, reading: Reading, **more: Any) -> dict[str, Any]:
-    """What must be the same when a pass goes on, beside the spec, as JSON has it."""
-    columns = None if source.columns is None else list(source.columns)
-    shared = {"sample_weight": reading.sample_weight, "on_invalid": reading.on_invalid}
-    vector = {} if source.vector is None else {"vector": source.vector}
-    where = {} if reading.where is None else {"where": reading.where}
-    return {"columns": columns, **vector, **where, **shared, **more}
+        check_same_plan(begun.spec, self._sketcher.spec)
+        self._sketcher._totals = begun._totals
 
 
 def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tuple[Reading, Source]:
@@ -568,15 +601,6 @@ def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tupl
         return reading, source
     spec, source = plan_source(source, planning, reading.on_invalid, reading.recipe)
     return replace(reading, spec=spec), source
-
-
-def plan_collection(
-    engine: CollectionReader, data: Any, reading: Reading, planning: Planning | None
-) -> Reading:
-    """The reading with a spec, planned by the engine if there is none."""
-    if planning is None:
-        return reading
-    return replace(reading, spec=engine.plan(data, reading, planning))
 
 
 def check_result(result: Sketch, *, is_weighted: bool) -> None:

@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from sketchshift._typing import IntArray
-from sketchshift._validation import told_progress
 from sketchshift.data import Block, Source
 from sketchshift.data.open import ask
 from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
 from sketchshift.recipe import Recipe
-from sketchshift.sketch.checkpoint import check_same_plan, read_on
+from sketchshift.sketch.checkpoint import check_same_plan
 from sketchshift.sketch.keys import (
     KeyNumbers,
     find_number_keys,
@@ -33,15 +32,13 @@ from sketchshift.sketch.keys import (
     read_keys,
     to_stream,
 )
-from sketchshift.sketch.reading import Planning, Reading, engine_of, refuse_options
+from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.rows import RowAdder
 from sketchshift.sketch.sketcher import (
     Progress,
     check_result,
-    describe_reading,
-    open_planned,
-    plan_collection,
     report_blocks,
+    run_pass,
     sketcher_for,
 )
 from sketchshift.sketch.table import SketchTable, from_pieces
@@ -118,36 +115,16 @@ def sketch_by(
         raise DataError(msg)
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
-    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
-    reading = replace(reading, max_slices=max_slices)
+    reading = Reading(
+        spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices, where=where
+    )
     reading = add_keys(reading, by)
     data = ask(data, query)
-    engine = engine_of(data)
-    if engine is not None:
-        own = {"n_threads": n_threads, "progress": progress or None, "checkpoint": checkpoint}
-        refuse_options("sketch_by", data, **own)
-        return engine.sketch_by(data, plan_collection(engine, data, reading, planning))
-    with told_progress("sketch_by", progress, "rows", "Reading rows") as advance:
-        reading, source = open_planned(data, reading, planning)
-        slices = _Slices(source, reading, n_threads)
-        if checkpoint is None:
-            slices.add(report_blocks(source, advance))
-        else:
-            names = [by] if isinstance(by, str) else list(by)
-            read = describe_reading(source, reading, by=names)
-            read_on(source, slices, checkpoint, read, advance)
-    table = slices.table()
-    check_table(table, reading)
-    return table
-
-
-def check_table(table: SketchTable, reading: Reading) -> None:
-    """Refuse slices of no rows, and of rows whose weights vanish in the integers."""
-    is_plain = not reading.is_weighted and reading.require_spec().recipe is None
-    if is_plain and table.counts.any():
-        return
-    whole = table.merge() if len(table) else sketcher_for(reading).sketch()
-    check_result(whole, is_weighted=reading.is_weighted)
+    names = [by] if isinstance(by, str) else list(by) if reading.keys else None
+    found: SketchTable = run_pass(
+        "sketch_by", data, reading, planning, _Slices, n_threads, progress, checkpoint, by=names
+    )
+    return found
 
 
 def add_keys(reading: Reading, by: Any) -> Reading:
@@ -218,7 +195,7 @@ class _Slices:
     kind = "slices"
 
     def __init__(self, source: Source, reading: Reading, n_threads: int | None) -> None:
-        self._sketcher, self._max_slices = sketcher_for(reading, n_threads), reading.max_slices
+        self._sketcher, self._reading = sketcher_for(reading, n_threads), reading
         self._keys, self._numbers = reading.keys, KeyNumbers()
         self._new_adder = self._sketcher.adders(source)
         self._adders: list[RowAdder] = []
@@ -233,7 +210,8 @@ class _Slices:
             before = None
             for block in blocks:
                 numbers = self._number(block)
-                order = np.argsort(numbers.astype(_narrowest(self._numbers.n)), kind="stable")
+                kind = np.uint16 if self.n_keys <= 2**16 else np.int64  # what sorts in less time
+                order = np.argsort(numbers.astype(kind), kind="stable")
                 _wait_for(pending, before, self._new_adder)
                 pending, before = self._share(pool, block, order, numbers[order]), block
             _wait_for(pending, before, self._new_adder)
@@ -270,6 +248,14 @@ class _Slices:
         pieces = [(totals, numbers) for numbers, totals in self._pieces]
         return from_pieces(keys, pieces, self._sketcher.spec)
 
+    def result(self) -> SketchTable:
+        """The slices, unless there are no rows, or weights that vanish in the integers."""
+        table, is_weighted = self.table(), self._reading.is_weighted
+        if is_weighted or self._sketcher.spec.recipe is not None or not table.counts.any():
+            whole = table.merge() if len(table) else self._sketcher.sketch()
+            check_result(whole, is_weighted=is_weighted)
+        return table
+
     def freeze(self) -> tuple[dict[str, Any], bytes]:
         """The table of the slices so far, as a stream of Arrow; the pass goes on with it."""
         table = self.table()
@@ -293,23 +279,19 @@ class _Slices:
 
     def check_many(self) -> None:
         """Refuse more slices than allowed, with the value of a key as an example."""
-        if self._numbers.n <= self._max_slices:
+        most = self._reading.max_slices
+        if self._numbers.n <= most:
             return
         last = max(self._numbers.columns(), key=lambda typed: int(typed[0].max()))
         example = ", ".join(str(column[len(column) - 1]) for column in last[1])
         is_private = self._sketcher.spec.origin is not None
         such_as = "" if is_private else f" (such as {example})"
         msg = (
-            f"there are more than {self._max_slices:,} slices by {', '.join(self._names)}{such_as}"
+            f"there are more than {most:,} slices by {', '.join(self._names)}{such_as}"
             ", and each is a sketch. Take a coarser key, such as day(time), or allow more with "
             "max_slices."
         )
         raise DataError(msg)
-
-
-def _narrowest(n: int) -> Any:
-    """The type that sorts n numbers in the least time."""
-    return np.uint16 if n <= 2**16 else np.int64
 
 
 def _wait_for(
@@ -356,7 +338,7 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
     typed = numbers.columns()
     try:
         is_one = len(typed) == 1
-        columns = typed[0][1] if is_one else _join_types(typed, len(names), numbers.n)
+        columns = typed[0][1] if is_one else _join_types(typed)
         return pa.table(
             {
                 name: _key_array(column, name in written)
@@ -371,14 +353,12 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
         raise DataError(msg) from cause
 
 
-def _join_types(typed: Sequence[tuple[IntArray, list[Any]]], n_columns: int, n: int) -> list[Any]:
+def _join_types(typed: Sequence[tuple[IntArray, list[Any]]]) -> list[Any]:
     """Lists of scalars that keep their types, in the order of their numbers."""
-    found: list[list[Any]] = [[None] * n for _ in range(n_columns)]
-    for numbers, columns in typed:
-        for scalars, column in zip(found, columns, strict=True):
-            for number, scalar in zip(numbers.tolist(), column, strict=True):
-                scalars[number] = scalar
-    return found
+    order = np.argsort(np.concatenate([numbers for numbers, _ in typed])).tolist()
+    alike = zip(*(columns for _, columns in typed), strict=True)
+    joined = ([scalar for part in parts for scalar in part] for parts in alike)
+    return [[scalars[i] for i in order] for scalars in joined]
 
 
 def _key_array(scalars: Any, may_be_numbers: bool) -> Any:

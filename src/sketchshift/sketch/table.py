@@ -205,7 +205,9 @@ class SketchTable:
         table : SketchTable
             Possibly of no slices.
         """
-        rows = _rows_where(self._with_counts(), condition)
+        from sketchshift.sketch.where import find_rows
+
+        rows = find_rows(self._with_counts(), condition)
         totals = None if self.totals is None else self.totals.take(np.asarray(rows, dtype=np.int64))
         return SketchTable(self.keys.take(rows), totals, self.fingerprint)
 
@@ -295,13 +297,7 @@ class SketchTable:
             A slice for each value of these columns.
         """
         names = [by] if isinstance(by, str) else list(by)
-        strangers = [name for name in names if name not in self.by]
-        if strangers:
-            msg = f"cannot merge by {listed(strangers)}: the key has {listed(self.by)}."
-            raise DataError(msg)
-        if not names or len(set(names)) < len(names):
-            msg = f"merge_by must name columns of the key, each once. Got {names} instead."
-            raise DataError(msg)
+        check_names("merge_by", names, self.by)
         return from_totals(self.keys.select(names), self.totals, self.fingerprint)
 
     def to_arrow(self) -> Any:
@@ -456,32 +452,34 @@ def from_pieces(
     return SketchTable(groups, totals, spec.fingerprint)
 
 
+def check_names(argument: str, names: Sequence[str], keys: Sequence[str]) -> None:
+    """Refuse names to merge by that are none of the keys, or are there twice."""
+    unknown = [name for name in names if name not in keys]
+    if unknown:
+        raise DataError(f"cannot merge by {listed(unknown)}: the key has {listed(keys)}.")
+    if not names or len(set(names)) < len(names):
+        msg = f"{argument} must name columns of the key, each once. Got {names} instead."
+        raise DataError(msg)
+
+
 def group_keys(keys: Any) -> tuple[Any, IntArray]:
-    """The different keys as :func:`number_groups` gives them, which can all be shown."""
+    """The different keys as :func:`number_groups` gives them.
+
+    Refuses keys that cannot be shown: dates of the year 12000, bytes that are no text.
+    """
     from sketchshift.sketch.keys import number_groups
 
     groups, numbers = number_groups(keys)
-    _check_values(groups)
-    return groups, numbers
-
-
-def _check_values(keys: Any) -> None:
-    """Refuse keys that cannot be shown: dates of the year 12000, bytes that are no text."""
-    for name in keys.column_names:
+    for name in groups.column_names:
         try:
-            keys.column(name).to_pylist()
+            groups.column(name).to_pylist()
         except (ValueError, OverflowError) as cause:
             msg = (
                 f"the key {name!r} holds a value that Python cannot hold ({cause}). Correct it, "
                 "or store the column as bytes or numbers."
             )
             raise DataError(msg) from cause
-
-
-def _rows_where(table: Any, condition: str) -> IntArray:
-    from sketchshift.sketch.where import find_rows
-
-    return find_rows(table, condition)
+    return groups, numbers
 
 
 @contextmanager
