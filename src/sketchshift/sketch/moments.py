@@ -221,7 +221,7 @@ class _MomentAdder:
         """Add all that is pending to the digits."""
         lanes = self._lanes.reach(n)
         for span, pending in self._written(n):
-            lanes[span] += pending
+            lanes[span] += carry(pending, _DIGITS)  # a lane is nearly full after a write
         self._has_lanes = True
 
     def take(self, n: int) -> Digits:
