@@ -6,8 +6,8 @@ rich; functions also in a notebook, below the cell. What is short shows nothing,
 on the screen afterwards.
 
 Each context manager shows a line with a label while its body runs, and yields None when nothing is
-shown: ``show=None`` shows it only where stderr is a terminal. Work has often two phases; the label
-becomes ``then`` with the first rows, or with the last step.
+shown. Work has often two phases; the label becomes ``then`` with the first rows, or with the last
+step.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -24,10 +25,8 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
-    ProgressColumn,
     SpinnerColumn,
     Task,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -38,11 +37,9 @@ from sketchshift._text import visible
 
 __all__ = [
     "KINDS",
-    "counting_progress",
-    "decoding_progress",
     "notebook_progress",
-    "reading_progress",
     "show_progress",
+    "terminal_progress",
 ]
 
 DELAY, DELAY_OF_FUNCTIONS = 0.5, 2.0
@@ -54,39 +51,6 @@ EVERY = 0.2
 WINDOW = 5.0
 """Seconds back that the time left is judged by: a plan or a cold disk stalls the first block."""
 
-Advance = Callable[[int, float | None], None]
-Count = Callable[[int, int, str], None]
-Steps = Callable[[Any], None]
-
-
-class _Rows(TextColumn):
-    """Rows so far, rows per second, and the share read."""
-
-    def __init__(self) -> None:
-        super().__init__("")
-        self._start = time.perf_counter()
-
-    def render(self, task: Task) -> Text:
-        rows = int(task.fields["rows"])
-        if not rows:
-            return Text("")
-        rate = rows / (time.perf_counter() - self._start)
-        share = "" if task.total is None else f"{task.percentage:3.0f} %  "
-        return Text(f"{share}{rows:,} rows  {rate:,.0f} rows/s")
-
-
-class _Steps(TextColumn):
-    """Atoms found, or fits made, of all."""
-
-    def __init__(self) -> None:
-        super().__init__("")
-
-    def render(self, task: Task) -> Text:
-        if task.total is None:
-            return Text("")
-        what = task.fields.get("what", "steps")
-        return Text(f"{int(task.completed):,} of {int(task.total):,} {what}")
-
 
 class _TimeLeft(TimeRemainingColumn):
     """Time left, or nothing where the end is not known."""
@@ -96,88 +60,69 @@ class _TimeLeft(TimeRemainingColumn):
 
 
 @contextmanager
-def reading_progress(
-    label: str, *, then: str | None = None, show: bool | None = None, delay: float | None = None
-) -> Iterator[Advance | None]:
-    """Yields a function to call with the rows of a block and the share of the input read."""
-    with _show_line(label, _Rows(), show, delay) as line:
-        if line is None:
-            yield None
-            return
-        progress, task = line
-        rows, reading = 0, visible(then or label)
+def terminal_progress(
+    kind: str,
+    label: str,
+    *,
+    then: str | None = None,
+    show: bool | None = None,
+    delay: float | None = None,
+) -> Iterator[Callable[..., None] | None]:
+    """Show a line on stderr from ``delay`` seconds on; None where stderr is no terminal.
 
-        def advance(n_rows: int, share: float | None) -> None:
-            nonlocal rows
-            is_first, rows = rows == 0, rows + n_rows
-            total = None if share is None else 1.0
-            progress.update(
-                task,
-                completed=share,
-                total=total,
-                rows=rows,
-                description=reading,
-                refresh=is_first,
-            )
-
-        yield advance
-
-
-@contextmanager
-def decoding_progress(
-    label: str, *, then: str | None = None, show: bool | None = None, delay: float | None = None
-) -> Iterator[Steps | None]:
-    """Yields a function to call with each step of a decoder."""
-    with counting_progress(label, then=then, show=show, delay=delay) as count:
-        if count is None:
-            yield None
-            return
-
-        def advance(step: Any) -> None:
-            count(step.index, step.total, _what(step))
-
-        yield advance
-
-
-@contextmanager
-def counting_progress(
-    label: str, *, then: str | None = None, show: bool | None = None, delay: float | None = None
-) -> Iterator[Count | None]:
-    """Yields a function to call with the number done, the number of all, and what they are."""
-    with _show_line(label, _Steps(), show, delay) as line:
-        if line is None:
-            yield None
-            return
-        progress, task = line
-
-        def count(n_done: int, n_all: int, what: str) -> None:
-            if then is not None and n_done == n_all:
-                progress.update(task, visible=False)  # rich forgets no total
-                progress.add_task(visible(then), total=None, rows=0)
-            else:
-                is_first = n_done == 1
-                progress.update(task, completed=n_done, total=n_all, what=what, refresh=is_first)
-
-        yield count
-
-
-@contextmanager
-def _show_line(
-    label: str, amount: ProgressColumn, show: bool | None, delay: float | None
-) -> Iterator[tuple[Progress, TaskID] | None]:
-    """A line with one task, from ``delay`` seconds on; None when nothing is to be shown."""
+    Parameters
+    ----------
+    kind : {"rows", "fits", "items"}
+        What the body calls: with the rows of a block and the share of the input read; with a step
+        of a decoder; or with the number done, the number of all, and their name.
+    label, then : str
+        What is being done, and from the first rows on or after the last step.
+    show : bool or None
+        None shows the line only where stderr is a terminal.
+    delay : float or None
+        None waits as long as commands do.
+    """
     console = Console(stderr=True, force_terminal=True if show else None)
     if show is False or not console.is_terminal:
         yield None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), amount, _TimeLeft())
+    texts = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}")
+    columns = SpinnerColumn(), *texts, _TimeLeft()
     progress = Progress(*columns, console=console, transient=True, speed_estimate_period=WINDOW)
-    task = progress.add_task(visible(label), total=None, rows=0)
+    task = progress.add_task(visible(label), total=None, amount="")
+    start, rows = time.perf_counter(), 0
+
+    def advance(n_rows: int, share: float | None) -> None:
+        nonlocal rows
+        is_first, rows = rows == 0, rows + n_rows
+        percent = "" if share is None else f"{100 * share:3.0f} %  "
+        rate = rows / (time.perf_counter() - start)
+        progress.update(
+            task,
+            completed=share,
+            total=None if share is None else 1.0,
+            amount=f"{percent}{rows:,} rows  {rate:,.0f} rows/s",
+            description=visible(then or label),
+            refresh=is_first,
+        )
+
+    def count(n_done: int, n_all: int, what: str) -> None:
+        if then is not None and n_done == n_all:
+            progress.update(task, visible=False)  # rich forgets no total
+            progress.add_task(visible(then), total=None, amount="")
+        else:
+            amount = f"{n_done:,} of {n_all:,} {what}"
+            progress.update(task, completed=n_done, total=n_all, amount=amount, refresh=n_done == 1)
+
+    def step(done: Any) -> None:
+        count(done.index, done.total, _what(done))
+
+    calls: dict[str, Callable[..., None]] = {"rows": advance, "fits": step, "items": count}
     timer = threading.Timer(DELAY if delay is None else delay, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield progress, task
+        yield calls[kind]
     finally:
         timer.cancel()
         timer.join()
@@ -189,7 +134,7 @@ def _what(step: Any) -> str:
     return "fits" if hasattr(step, "n_atoms") else "atoms"
 
 
-KINDS = {"rows": reading_progress, "fits": decoding_progress, "items": counting_progress}
+KINDS = {kind: partial(terminal_progress, kind) for kind in ("rows", "fits", "items")}
 """By what is counted: rows of a pass, fits or atoms of a decoder, anything one by one."""
 
 

@@ -96,7 +96,7 @@ def test_what_commands_say_about_mistakes_cannot_control_a_terminal(run, line, s
 
 def test_progress_cannot_control_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(_progress, "DELAY", 0.0)
-    with _progress.counting_progress(f"Reading {HOSTILE}", show=True) as count:
+    with _progress.KINDS["items"](f"Reading {HOSTILE}", show=True) as count:
         count(1, 2, "rows")
         time.sleep(0.3)
 

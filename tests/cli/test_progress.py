@@ -14,7 +14,7 @@ import pytest
 
 import sketchshift as ss
 from sketchshift import _progress as progress
-from sketchshift._progress import reading_progress
+from sketchshift._progress import KINDS
 from sketchshift.cli.output import show_progress
 
 
@@ -30,7 +30,7 @@ def plain(shown):
 
 
 def test_nothing_is_shown_unless_stderr_is_a_terminal_or_it_is_asked_for(capsys, monkeypatch):
-    with reading_progress("Reading") as advance:
+    with KINDS["rows"]("Reading") as advance:
         assert advance is None
     for kind in ("rows", "fits", "items"):
         with show_progress(kind, "Reading", show=True) as advance:
@@ -75,7 +75,7 @@ def test_a_line_counts_and_its_label_changes_when_the_next_work_begins(
 
 def test_an_error_ends_the_progress(at_once, capsys):
     def fail():
-        with reading_progress("Reading", show=True):
+        with KINDS["rows"]("Reading", show=True):
             time.sleep(0.1)
             raise ValueError("bad row")
 
@@ -95,7 +95,7 @@ def test_the_time_left_is_right_soon_after_a_stall_at_the_start(monkeypatch):
             made.append(self)
 
     monkeypatch.setattr(progress, "Progress", Watched)
-    with reading_progress("Reading", show=True) as advance:
+    with KINDS["rows"]("Reading", show=True) as advance:
         for block in range(1, 104):
             now = 4.0 + (block - 3) * 0.2 if block > 3 else 0.0
             advance(65_536, block / 103)
