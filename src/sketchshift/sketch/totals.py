@@ -13,6 +13,7 @@ E         entries of one family
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -521,16 +522,12 @@ def _runs(names: IntArray) -> tuple[IntArray, IntArray]:
     n, width = names.shape
     if not n:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    keys, most = names[:, 0], 1
+    keys = names[:, 0]
     if width > 1:
         lows, highs = names.min(axis=0), names.max(axis=0)
-        sizes = (highs - lows + 1).astype(object)
-        for size in sizes[1:]:
-            most *= size
-        if most * sizes[0] < 2**63:  # one number for all of a name
-            for i in range(1, width):
-                keys = keys * sizes[i] + (names[:, i] - lows[i])
-            keys = keys.astype(np.int64)
+        sizes = (highs - lows + 1).tolist()
+        if math.prod(sizes) < 2**63:  # one number for all of a name
+            keys = np.ravel_multi_index(tuple((names - lows).T), sizes)
         else:
             order = np.lexsort(names.T[::-1])
             is_new = (names[order[1:]] != names[order[:-1]]).any(axis=1)
