@@ -208,14 +208,8 @@ class PartIndex:
         """The slices with some values of the keys of these names, an axis for each; ascending."""
         if not is_found.any():
             return np.zeros(0, np.int64)
-        first, *others = (self.keys[name].indices.to_numpy() for name in names)
-        may_be = is_found.reshape(len(is_found), -1).any(axis=1)
-        rows = np.flatnonzero(may_be.take(first))  # few are looked at further
-        places = first[rows].astype(np.int64)
-        for numbers, length in zip(others, is_found.shape[1:], strict=True):
-            places = places * length + numbers[rows]
-        found: IntArray = rows[is_found.take(places)]
-        return found
+        numbers = tuple(self.keys[name].indices.to_numpy() for name in names)
+        return np.flatnonzero(is_found[numbers])
 
     def read_rows(self, rows: IntArray) -> Iterator[tuple[IntArray, Totals]]:
         """Some slices, with those of some megabytes in memory at a time.
@@ -261,10 +255,6 @@ class PartIndex:
             table = np.zeros((len(owners), len(some)), dtype=np.int32)
             table[:, some] = _windows(words, some)[starts]
             tables.append((owners, table))
-        return self._totals_of(index[:, :2], tables)
-
-    def _totals_of(self, counts: IntArray, tables: Sequence[tuple[IntArray, Digits]]) -> Totals:
-        """Totals of the rows of tables, and of the slices that these belong to."""
         (_, table), *others = tables
         ends = np.cumsum([family.width for family in self.layout.dense])
         parts = np.split(table, ends[:-1], axis=1)
@@ -277,7 +267,7 @@ class PartIndex:
                 if numbers.min() < 0 or numbers.max() >= family.full_shape[0]:
                     raise SketchFormatError(f"there is no such entry of {family.name}.")
             entries[family.name] = Entries(np.column_stack([owners, names]), digits)
-        return Totals(self.layout, counts, dense, entries)
+        return Totals(self.layout, index[:, :2], dense, entries)
 
 
 def _unpack_mask(data: bytes, width: int) -> BoolArray:
