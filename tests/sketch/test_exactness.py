@@ -74,6 +74,22 @@ def test_the_bytes_depend_on_rows_and_weights_alone(
     assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
 
 
+def test_sums_that_fill_their_digits_are_those_of_the_parts():
+    """Squares of 2**44 steps: half a million rows are more than an int64 holds of them."""
+    spec = ss.SketchSpec(n_features=1, sketch_size=8, bandwidth=1.0)
+    X = 63.0 + np.arange(1_100_000)[:, None] % 2
+    for weights in (None, np.full(len(X), 0.5)):
+        parts = [slice(i, i + 100_000) for i in range(0, len(X), 100_000)]
+        cut = [None if weights is None else weights[part] for part in parts]
+        pairs = zip(parts, cut, strict=True)
+        expected = sum(ss.sketch(X[part], spec, sample_weight=w) for part, w in pairs)
+
+        whole = ss.sketch(X, spec, n_threads=1, sample_weight=weights)
+
+        assert whole == expected
+        assert whole.variance == pytest.approx([0.25], rel=1e-2)
+
+
 def test_threads_of_a_large_input_leave_no_trace():
     """Large enough that blocks really go to different threads."""
     X = np.random.default_rng(1).normal(size=(300_000, 2))

@@ -288,8 +288,10 @@ def test_a_window_is_the_sketch_of_the_slices_in_it(days, start, stop):
 def test_a_window_without_slices_or_without_an_order_is_refused(days):
     with pytest.raises(DataError, match="no slices from 2031-01-01 on"):
         days.window("2031-01-01")
-    with pytest.raises(DataError, match="is no value of 'day'"):
-        days.window("soon")
+    for bound in ("soon", dt.datetime(2026, 1, 5, 12), 20_000, True, "\ud800"):
+        with pytest.raises(DataError, match="is no value of 'day'"):
+            days.window(None, bound)
+    assert days.window(dt.date(2026, 10, 1)) == days.window(np.datetime64("2026-10-01"))
     texts = ss.sketch_by(X, np.resize(["a", "b"], len(X)), SPEC)
     with pytest.raises(DataError, match="dates, times or numbers, and 'key' holds string"):
         texts.window("a", "b")

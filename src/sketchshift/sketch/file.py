@@ -173,11 +173,12 @@ def decode_alike(files: Sequence[bytes], layout: Layout, fingerprint: str) -> To
         for family in layout.families:
             own, rest = family.from_bytes(rest)
             (totals.entries if family.id_width else totals.dense)[family.name] = own
+        is_sound = totals.is_sound()
     except (ValueError, DataError) as error:
         raise SketchFormatError(str(error)) from None
     if left := max(map(len, rest)):
         raise SketchFormatError(f"there are {left} bytes more than the header announces.")
-    if not totals.is_sound():
+    if not is_sound:
         raise SketchFormatError("the integers are not those of any rows.")
     return totals
 

@@ -6,6 +6,7 @@ of a sketch file, so that every engine of SQL can store, select and hand them on
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import os
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ __all__ = ["SketchTable"]
 COUNT, SKETCH = "count", "sketch"
 SLICES_SHOWN = 14  # in a notebook
 BLOCK = 64  # slices that are added up for windows
+_ROWS_AT_ONCE = 1024  # slices that a reader of a file may skip together
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,8 +267,16 @@ class SketchTable:
 
         column = self.keys.column(0)
         kind, is_in = column.type, np.ones(len(self), dtype=bool)
-        are_ordered = pa.types.is_temporal, pa.types.is_integer, pa.types.is_floating
-        if not any(is_so(kind) for is_so in are_ordered):
+        bounds = {
+            pa.types.is_date: dt.date,
+            pa.types.is_timestamp: dt.datetime,
+            pa.types.is_time: dt.time,
+            pa.types.is_duration: dt.timedelta,
+            pa.types.is_integer: int,
+            pa.types.is_floating: (int, float),
+        }
+        own = next((python for is_so, python in bounds.items() if is_so(kind)), None)
+        if own is None:
             msg = (
                 f"a window needs slices by dates, times or numbers, and {self.by[0]!r} holds "
                 f"{kind}. Select slices with where."
@@ -274,9 +284,12 @@ class SketchTable:
             raise DataError(msg)
         for value, is_beyond in ((start, pc.greater_equal), (stop, pc.less)):
             if value is not None:
+                plain = value.item() if isinstance(value, np.generic) else value
                 try:
-                    end = pa.scalar(value).cast(kind)
-                except (pa.ArrowException, TypeError) as cause:
+                    if not _is_bound(plain, own, getattr(kind, "tz", None)):
+                        raise TypeError
+                    end = pa.scalar(plain).cast(kind)
+                except (pa.ArrowException, ValueError, TypeError, OverflowError) as cause:
                     msg = f"{value!r} is no value of {self.by[0]!r}, which holds {kind}."
                     raise DataError(msg) from cause
                 is_in &= is_beyond(column, end).fill_null(False).to_numpy()
@@ -348,7 +361,13 @@ class SketchTable:
 
         buffer = io.BytesIO()
         # of zstd, whose window holds many sketches, the plan in each of them costs next to nothing
-        pq.write_table(self.to_arrow(), buffer, use_dictionary=list(self.by), compression="zstd")
+        pq.write_table(
+            self.to_arrow(),
+            buffer,
+            use_dictionary=list(self.by),
+            compression="zstd",
+            row_group_size=_ROWS_AT_ONCE,
+        )
         write_atomically(path, buffer.getvalue())
 
     @classmethod
@@ -390,6 +409,15 @@ class SketchTable:
             msg = f"the key has a column {clashes[0]!r}, which the table needs. Rename it."
             raise DataError(msg)
         return self.keys.append_column(COUNT, pa.array(self.counts))
+
+
+def _is_bound(value: Any, own: Any, zone: str | None) -> bool:
+    """Whether a bound of a window is a text, or of the Python type that values of the key have."""
+    if (own is dt.date and isinstance(value, dt.datetime)) or isinstance(value, bool):
+        return False
+    if own is dt.datetime and isinstance(value, dt.datetime):
+        return (value.tzinfo is None) == (zone is None)
+    return isinstance(value, (str, own))
 
 
 def _key_in_words(key: Any) -> str:

@@ -296,6 +296,8 @@ class Totals:
         """
         result = cls.zero(pieces[0][0].layout, n_groups)
         sizes = np.zeros(n_groups, dtype=np.int64)
+        if sum(float(np.abs(own.counts).sum(dtype=np.float64)) for own, *_ in pieces) > _LARGEST:
+            raise DataError("the counts are too large to be held. Keep several sketches.")
         for own, groups, sign in pieces:
             np.add.at(result.counts, groups, sign * own.counts)
             sizes += (2 if sign < 0 else 1) * np.bincount(groups, minlength=n_groups)
