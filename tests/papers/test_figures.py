@@ -180,23 +180,6 @@ def test_maxima_are_counted_and_located(cell):
     assert 0.0 < found["noise"] < 0.2
 
 
-def test_mean_shift_gets_further_than_gradient_ascent(cell):
-    gradient = look("climb", cell, local_maximum="gradient_ascent")
-    shift = look("climb", cell, local_maximum="sketched_mean_shift")
-
-    assert shift["arrived"] > gradient["arrived"]
-    assert shift["moved"] > gradient["moved"]
-    assert shift["median_norm"] > 10 * gradient["median_norm"]
-
-
-def test_a_gaussian_leaves_less_behind_than_a_dirac(cell):
-    dirac = look("residual", cell, fitted_model="dirac")
-    gaussian = look("residual", cell, fitted_model="gaussian")
-
-    assert gaussian["left_over"] < 0.5 * dirac["left_over"]
-    assert gaussian["second_distance"] > 0.8
-
-
 class FindsNothing:
     """A decoder, and its own fit."""
 

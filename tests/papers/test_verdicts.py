@@ -265,14 +265,6 @@ def test_curves_show_means_medians_quartiles_and_missed_runs(tiny):
     assert missed.lines[0].get_ydata() == pytest.approx([0.2, 0.2])
 
 
-def test_maps_print_the_median_where_it_is_another(tiny):
-    found = [*ONE_MISSED, *rows("lucky", {0.5: [1.0, 1.02]})]
-
-    texts = [text.get_text() for text in drawn(tiny, "maps", found)[0].texts]
-
-    assert sorted(texts) == ["1.01", "1.20\n(1.00)", "20\n(1.10)"]
-
-
 def test_a_folder_without_figures_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"has no \.toml files of figures"):
         figure_names(tmp_path)
