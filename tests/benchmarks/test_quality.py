@@ -6,7 +6,7 @@ from quality import sketched
 from quality.__main__ import main
 from quality.conditions import CONDITIONS
 from quality.found import Problem, centroid_index
-from quality.runs import METHODS, OURS, REFERENCE, Run
+from quality.runs import METHODS, OURS, REFERENCE
 from quality.store import Store
 from quality.tables import compared, losses, trust
 
@@ -54,22 +54,6 @@ def test_of_our_decodings_estimate_bound_trust_and_seconds_are_kept(problem):
     assert "bound" not in sketched.waves(problem).facts
 
 
-def test_an_interrupted_store_goes_on_with_what_is_whole(tmp_path):
-    store = Store(tmp_path)
-    first, second = Run("known", "s1", OURS, 0), Run("known", "s1", OURS, 1)
-    store.add(first, {"bytes": 1500})
-    with (tmp_path / "runs.jsonl").open("a") as file:
-        file.write('{"dataset": "s1", "met')
-
-    again = Store(tmp_path)
-    again.add(second, {"bytes": 1250})
-
-    assert first in again
-    assert [row["bytes"] for row in Store(tmp_path).rows] == [1500, 1250]
-    assert again.n_bytes(Run("known", "s1", "bico", 1)) == 1250
-    assert again.n_bytes(Run("known", "s2", "bico", 1)) is None
-
-
 def test_errors_are_relative_to_the_best_of_the_references():
     rows = [row("default", "skin", REFERENCE, mse) for mse in (3.0, 2.0)]
     rows += [row("stale", "skin", OURS, 2.5), row("default", "uber", OURS, 1.0)]
@@ -112,23 +96,6 @@ def test_the_limit_of_trust_for_a_set_is_chosen_on_the_others():
         "| leave one set out: good | 1 | 0.0% | 1.200 |",
         "| leave one set out: not good | 1 | 100.0% | 1.000 |",
     ]
-
-
-def test_what_is_not_here_is_left_out_with_a_sentence(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("SKETCHSHIFT_DATA", str(tmp_path / "nothing"))
-    monkeypatch.setitem(METHODS, "bico", METHODS["bico"].__class__("B", len, package="no_such"))
-    words = ["--datasets", "skin,cifar10,kegg,digits,s1", "--conditions", "default,known"]
-
-    main([*words, "--only", "bico,pilot", "--minutes", "0", "--results", str(tmp_path)])
-
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "bico is left out: there is no package no_such."
-    assert said[1].startswith("skin is left out: the dataset 'skin' is not here")
-    assert "Fetch it: make data DATA=skin" in said[1]
-    assert "It cannot be fetched: the features are those of a trained network" in said[2]
-    assert said[3].startswith("kegg is left out: there is no 'kegg.npz' in the folder")
-    assert said[4].startswith("s1 is left out: the dataset 'sipu' is not here")
-    assert len(said) == 5
 
 
 @pytest.mark.slow

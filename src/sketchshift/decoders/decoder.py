@@ -460,12 +460,6 @@ class Decoding:
         """The same as a pandas frame; ``profile.to_pandas()`` tells more of each cluster."""
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> Any:
-        """The same as a Polars frame."""
-        import polars
-
-        return polars.from_arrow(self.to_arrow())
-
     def plot(self) -> Any:
         """The clusters on a map, their shares, and how they were found: a matplotlib figure."""
         if self.sketch is None:

@@ -349,12 +349,6 @@ class Profile:
         """The same as a pandas frame."""
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> Any:
-        """The same as a Polars frame."""
-        import polars
-
-        return polars.from_arrow(self.to_arrow())
-
     @property
     def natural_means(self) -> FloatArray:
         """Means (k, d) in the units of the table: of a column on a log scale, the typical value."""
