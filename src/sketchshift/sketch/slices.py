@@ -354,8 +354,8 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
 
 
 def _join_types(typed: Sequence[tuple[IntArray, list[Any]]]) -> list[Any]:
-    """Lists of scalars that keep their types, in the order of their numbers."""
-    order = np.argsort(np.concatenate([numbers for numbers, _ in typed])).tolist()
+    """Lists of scalars that keep their types, in the order of their numbers; none without rows."""
+    order = np.argsort(np.concatenate([[], *(numbers for numbers, _ in typed)])).tolist()
     alike = zip(*(columns for _, columns in typed), strict=True)
     joined = ([scalar for part in parts for scalar in part] for parts in alike)
     return [[scalars[i] for i in order] for scalars in joined]
