@@ -337,8 +337,10 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
     """An Arrow table of keys; those in ``written`` are whole numbers if all texts are."""
     typed = numbers.columns()
     try:
-        is_one = len(typed) == 1
-        columns = typed[0][1] if is_one else _join_types(typed)
+        if not typed:  # no block came
+            columns: list[Any] = [[] for _ in names]
+        else:
+            columns = typed[0][1] if len(typed) == 1 else _join_types(typed)
         return pa.table(
             {
                 name: _key_array(column, name in written)
@@ -354,8 +356,8 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
 
 
 def _join_types(typed: Sequence[tuple[IntArray, list[Any]]]) -> list[Any]:
-    """Lists of scalars that keep their types, in the order of their numbers; none without rows."""
-    order = np.argsort(np.concatenate([[], *(numbers for numbers, _ in typed)])).tolist()
+    """Lists of scalars that keep their types, in the order of their numbers."""
+    order = np.argsort(np.concatenate([numbers for numbers, _ in typed])).tolist()
     alike = zip(*(columns for _, columns in typed), strict=True)
     joined = ([scalar for part in parts for scalar in part] for parts in alike)
     return [[scalars[i] for i in order] for scalars in joined]
