@@ -257,6 +257,14 @@ def test_a_key_named_count_cannot_be_stored(tmp_path):
     assert not (tmp_path / "t.parquet").exists()
 
 
+def test_a_notebook_lists_the_first_and_the_last_slices():
+    table = ss.sketch_by(np.repeat(X[:40], 2, axis=0), np.arange(80) // 4 + 100, SPEC)
+
+    shown = re.findall(r"<td[^>]*>(1\d\d|\d+ more)<", table._repr_html_())
+
+    assert shown == [*map(str, range(100, 111)), "6 more", "117", "118", "119"]
+
+
 @pytest.fixture(scope="module")
 def days():
     """Rows of 300 days, some without a day."""
