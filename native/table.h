@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // Raised with every change below, here and in library.py: an old library is then refused, not called.
-constexpr int64_t TABLE_VERSION = 4;
+constexpr int64_t TABLE_VERSION = 5;
 
 struct Kernels {
     int64_t lanes, panel;
@@ -40,6 +40,8 @@ struct Kernels {
                            int64_t *totals);
     void (*project)(const double *rows, int64_t n, int64_t d, const double *columns, int64_t lanes,
                     double *result);
+    void (*central)(const int32_t *weights, const int32_t *products, const int32_t *left, const int32_t *right,
+                    int64_t G, int64_t E, int64_t r, int64_t n, int64_t bits, double *result);
     void (*rotate)(const float *t, const float *re, const float *im, int64_t n, int64_t m, float *real,
                    float *minus_imag);
     void (*correlation)(const float *points, int64_t L, int64_t d, const float *panels, int64_t n_panels,

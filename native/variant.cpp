@@ -2,6 +2,7 @@
 
 #include "cells.h"
 #include "fit.h"
+#include "quotients.h"
 #include "table.h"
 
 namespace VARIANT {
@@ -71,6 +72,7 @@ const Kernels TABLE_OF(VARIANT) = {
     VARIANT::add_cells,
     VARIANT::add_wide_cells,
     VARIANT::project,
+    VARIANT::central_moments,
     VARIANT::rotate_rows,
     VARIANT::correlation,
     VARIANT::match_of,

@@ -33,7 +33,7 @@ def released(raw, rng, kappa=KAPPA):
         rng.bytes(16).hex(), "release", 0.5 / kappa**2, 1e-8, float(sensitivity(raw.spec)), scale,
         "add_remove", 1, "numpy",
     )  # fmt: skip
-    totals = NoisyTotals(vector, raw.spec, count_factor(raw.spec), scale)
+    totals = NoisyTotals(vector, raw._totals.layout, count_factor(raw.spec), scale)
     return PrivateSketch(raw.spec, raw.fingerprint, totals, Ledger.of((charge,)))
 
 

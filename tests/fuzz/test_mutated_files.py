@@ -28,9 +28,8 @@ from sketchshift import errors
 from sketchshift.cli.inspect import _statistics
 from sketchshift.cli.output import keys_in_words, sketch_record, spec_record
 from sketchshift.features import Cells, Origin
-from sketchshift.privacy.sketch import released_parts
-from sketchshift.sketch.family import families_of
 from sketchshift.sketch.stored import summarise_file
+from sketchshift.sketch.totals import Layout
 from sketchshift.view import SketchFile, report_on
 
 pytestmark = [
@@ -198,7 +197,7 @@ def mutated_sketch(data, rng):
             spec = with_its_fingerprint(header)
             if spec is not None:
                 is_raw = data[3:4] == b"S"
-                parts = families_of(spec) if is_raw else released_parts(spec)
+                parts = Layout.of(spec).families if is_raw else Layout.of(spec).released
                 n_bytes = sum(part.n_bytes for part in parts) + (0 if is_raw else 8)
                 payload = (payload * (n_bytes // max(1, len(payload)) + 1))[:n_bytes]
         text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()

@@ -14,7 +14,6 @@ import pyarrow as pa
 import sketchshift as ss
 from sketchshift.features import Axes, Cells, Landmarks, Origin
 from sketchshift.recipe import Category, Frequency, Number, Recipe
-from sketchshift.sketch.moments import Moments
 
 EVERY_DISTANCE = (0.01, 0.3, 1.0, 2.0, 1e9)
 """Factors of rows: in cells, around them, beyond the reach of cells, beyond that of waves."""
@@ -33,14 +32,15 @@ def data(d, n=20):
 def integers_of(sketch):
     """Return all integers of a sketch as nested lists by name; keys come before far rows."""
     totals = sketch._totals
-    moments = Moments.of(totals.integers("moments"), sketch.spec)
+    d = sketch.spec.n_features if sketch.spec.has_moments else 0
+    weights, *moments = np.split(totals.integers("moments"), 2 + d * np.arange(4))
     found = {
         "count": totals.count,
         "n_invalid": totals.n_invalid,
-        "weights": [moments.weight, moments.fine_weight],
+        "weights": weights.tolist(),
     }
-    for name in OF_MOMENTS:
-        found[name] = getattr(moments, name).tolist()
+    for name, numbers in zip(OF_MOMENTS, moments, strict=True):
+        found[name] = numbers.tolist()
     for name in totals.layout.by_name:
         integers = totals.integers(name)
         if name == "outliers":

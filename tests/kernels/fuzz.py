@@ -226,6 +226,35 @@ def draw_cells(rng):
     return compute
 
 
+def draw_digits(rng, *shape):
+    """Integers below 2**126 of up to so many digits (..., n), some at the end of their range."""
+    digits = rng.integers(-(2**31), 2**31, shape)
+    ends = rng.choice([-(2**31), 2**31 - 1, 0, 1, -1], shape)
+    digits = np.where(rng.random(shape) < 0.2, ends, digits)
+    digits[np.arange(shape[-1]) >= rng.integers(shape[-1] + 1, size=(*shape[:-1], 1))] = 0
+    digits[..., -1] >>= rng.integers(1, 32)
+    return digits.astype(np.int32)
+
+
+def draw_central(rng):
+    """Quotients, and differences of products that may cancel."""
+    n, (G, E, r), bits = int(rng.choice([2, 4])), rng.integers(5, size=3), int(rng.integers(65))
+    products, weights = draw_digits(rng, G, E, n), draw_digits(rng, G, n)
+    left, right = draw_digits(rng, G, E, r, n), draw_digits(rng, G, E, r, n)
+    if rng.random() < 0.5:
+        right = left
+    if rng.random() < 0.2:  # all is 0: 1 P - P 1
+        weights = np.eye(1, n, dtype=np.int32).repeat(G, axis=0)
+        left, bits = products[:, :, None], 0
+        right = np.broadcast_to(weights[:, None, None], left.shape)
+
+    def compute(kernel):
+        moments = kernel.central(products, weights, left, right, bits)
+        return [kernel.central(products), kernel.central(products, weights), moments]
+
+    return compute
+
+
 def draw_sketch(rng):
     """The whole way from rows, some at the end of the reach, to the bytes of a file."""
     structured = rng.random() < 0.2
@@ -266,6 +295,7 @@ KINDS = {
     "moments": draw_moments,
     "normalise": draw_normalise,
     "cells": draw_cells,
+    "central": draw_central,
     "sketch": draw_sketch,
 }
 

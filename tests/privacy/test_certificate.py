@@ -16,7 +16,6 @@ from scipy import stats
 import sketchshift as ss
 from sketchshift.data import datasets
 from sketchshift.errors import DataError, SpecError
-from sketchshift.privacy.sketch import NoisyTotals
 from sketchshift.sketch.clipped import ClippedFamily
 
 K, DRAWS = 5, 2000
@@ -50,8 +49,7 @@ def redraw(quiet, rng):
     totals = quiet._totals
     noise = rng.normal(scale=totals.scale, size=totals.vector.shape)
     vector = totals.vector + np.rint(noise).astype(np.int64)
-    factors = totals.count_factor, totals.scale, totals.cell_factor
-    return replace(quiet, _totals=NoisyTotals(vector, quiet.spec, *factors))
+    return replace(quiet, _totals=replace(totals, vector=vector))
 
 
 @pytest.fixture

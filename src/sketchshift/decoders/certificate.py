@@ -23,7 +23,6 @@ from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import check_flag, check_number, parameter_error
 from sketchshift.decoders.mixture import as_shares
 from sketchshift.errors import DataError
-from sketchshift.kernels import BITS, CELL_WEIGHT_BITS
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums
@@ -149,7 +148,7 @@ def bound_cost(
     if not total > 0.0:
         raise DataError("there is nothing to prove: these cells have no rows.")
     cost, root = math.fsum(costs) / total, math.sqrt(sum(part.rounding for part in parts) / total)
-    n_partial, unit = sketch.n_partial, 2.0 ** -(CELL_WEIGHT_BITS if spec.axes is None else BITS)
+    n_partial, unit = sketch.n_partial, sketch.weight_step
     hidden = sum(part.rounding_of_weights(n_partial, unit) for part in parts) / total
     least = total - n_partial * unit  # of what the weights really are
     if not least > 0.0:
@@ -317,7 +316,7 @@ class _NoisyBound:
 
     def _rounding(self, away: FloatArray) -> float:
         """Offsets and squares are whole numbers of steps: half a step a row in each of them."""
-        d, step = self.told.sums.shape[1], self.told.radii * 2.0**-BITS
+        d, step = self.told.sums.shape[1], self.told.steps
         most = self.sketch.total_weight + 8.0 * self.sketch.count_std
         per_row = step * np.sqrt(d * away) + step * self.told.radii
         return most * float(per_row.max())

@@ -14,7 +14,6 @@ C         points, one a row, shape (L, d)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import Box, Correlation, Matching, Spread
 from sketchshift.decoders.problem import EMPTY, Problem, check_decodable, normalise_domain
 from sketchshift.errors import SpecError
-from sketchshift.kernels import BITS
 from sketchshift.sketch import AnySketch, Sketch
 
 __all__ = ["LandmarkCorrelation", "LandmarkMap", "LandmarkProblem", "pose"]
@@ -181,10 +179,10 @@ class LandmarkProblem(Problem):
         """None: all features count alike."""
         return None
 
-    @cached_property
+    @property
     def empty(self) -> float:
         """Share of the sketch below which a residual is rounding: there are no phases to round."""
-        return max(EMPTY, 4.0 * 2.0**-BITS)
+        return EMPTY
 
     def correlation(self, residual: ComplexArray) -> Correlation:
         """The correlation function of a residual."""

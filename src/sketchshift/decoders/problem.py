@@ -30,7 +30,6 @@ from sketchshift.decoders.objective import (
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import Cells, SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS, planned_clusters, plans_waves_alone
-from sketchshift.kernels import BITS
 from sketchshift.privacy import PrivateSketch
 from sketchshift.sketch import AnySketch, Sketch
 from sketchshift.sketch.cells import CellSums
@@ -283,9 +282,9 @@ class Problem:
 
     @cached_property
     def empty(self) -> float:
-        """Share of the sketch below which a residual is rounding: of integers, of phases."""
+        """Share of the sketch below which a residual is rounding, of phases above all."""
         phase = max(np.abs(self.box.lower).max(), np.abs(self.box.upper).max()) / self.bandwidth
-        return max(EMPTY, 4.0 * 2.0**-BITS, 1e-6 * float(phase))
+        return max(EMPTY, 1e-6 * float(phase))
 
     def relative(self, residual: ComplexArray) -> float:
         """Norm of a residual, as a share of the sketch's."""

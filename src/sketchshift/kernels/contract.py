@@ -22,7 +22,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
+from sketchshift._typing import (
+    ComplexArray,
+    Digits,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    RealArray,
+)
 
 __all__ = [
     "BITS",
@@ -514,6 +521,39 @@ class Kernel(Protocol):
 
     def landmarks(self, places: Float32Array, rate: float) -> LandmarkAccumulator:
         """Accumulator for kernels 2**(-rate |x' - l|^2) of places (J, d): O(J d) a row."""
+        ...
+
+    def central(
+        self,
+        products: Digits,
+        weights: Digits | None = None,
+        left: Digits | None = None,
+        right: Digits | None = None,
+        bits: int = 0,
+    ) -> FloatArray:
+        r"""Central moments of integers, each rounded once to the nearest float64, or the even one.
+
+        .. math:: \frac{W P - 2^b \sum_k L_k R_k}{W^2}
+
+        An integer is the sum of its n digits d_i, from -2**31 to 2**31 - 1 each, times 2**(32 i);
+        its size is below 2**127, that of 2**b sum_k L_k R_k below 2**384.
+
+        Parameters
+        ----------
+        products : int32 array of shape (G, E, n)
+            IN. P.
+        weights : int32 array of shape (G, n) or None
+            IN. W, which counts as 1 where it is less; None: 1.
+        left, right : int32 arrays of shape (G, E, r, n) or None
+            IN. L and R; None: P / W.
+        bits : int
+            IN. b, from 0 to 64.
+
+        Returns
+        -------
+        moments : array of shape (G, E)
+            O(G E r).
+        """
         ...
 
     def correlate(

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
+from sketchshift._typing import (
+    ComplexArray,
+    Digits,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    RealArray,
+)
 from sketchshift.kernels.contract import (
     BITS,
     CELL_WEIGHT_BITS,
@@ -39,6 +46,7 @@ __all__ = [
     "descend",
     "fused_multiply_add",
     "integer_waves",
+    "integers_of",
     "moment_penalty",
 ]
 
@@ -314,6 +322,22 @@ class ReferenceKernel(OnHost, Correlations):
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return ReferenceCells(centers)
 
+    def central(
+        self,
+        products: Digits,
+        weights: Digits | None = None,
+        left: Digits | None = None,
+        right: Digits | None = None,
+        bits: int = 0,
+    ) -> FloatArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        P = integers_of(products)
+        W = 1 if weights is None else np.maximum(integers_of(weights), 1)[:, None]
+        if left is None or right is None:
+            return np.asarray(P / W, dtype=np.float64)
+        taken = (integers_of(left) * integers_of(right)).sum(axis=2) << bits
+        return np.asarray((W * P - taken) / (W * W), dtype=np.float64)
+
     def correlate(
         self, points: FloatArray, turns: Float32Array, residual: RealArray
     ) -> tuple[RealArray, RealArray]:
@@ -324,6 +348,14 @@ class ReferenceKernel(OnHost, Correlations):
     def matcher(self, turns: Float32Array, z: ComplexArray, weights: FloatArray) -> Matcher:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return ReferenceMatcher(turns.astype(np.float64), z, weights)
+
+
+def integers_of(digits: Digits) -> NDArray[np.object_]:
+    """Integers (...) of Python's from their digits (..., n), the lowest first."""
+    found: NDArray[np.object_] = np.zeros(digits.shape[:-1], dtype=object)
+    for i in range(digits.shape[-1]):
+        found += digits[..., i].astype(object) << 32 * i
+    return found
 
 
 def _squared_distances(points: Float32Array, rows: Float32Array) -> Float32Array:

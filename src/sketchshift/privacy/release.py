@@ -21,8 +21,10 @@ from sketchshift.features import Charge, Origin, SketchSpec
 from sketchshift.kernels import BITS
 from sketchshift.privacy.ledger import Account, Ledger, check_account
 from sketchshift.privacy.mechanism import LARGEST, Budget, epsilon_of
-from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch, released_parts
+from sketchshift.privacy.sketch import NoisyTotals, PrivateSketch
 from sketchshift.sketch import Sketch, SketchTable
+from sketchshift.sketch.family import Family
+from sketchshift.sketch.totals import Layout
 
 __all__ = [
     "cell_factor",
@@ -45,7 +47,7 @@ def count_factor(spec: SketchSpec) -> int:
 
 def cell_factor(spec: SketchSpec) -> int:
     """What the integers of cells are multiplied by, to have their share of the sensitivity."""
-    squares = {part.name: part.row_square or 0 for part in released_parts(spec)}
+    squares = {family.name: family.row_square or 0 for family in Layout.of(spec).released}
     if "clipped" not in squares:
         return 1
     return max(1, math.isqrt(squares["waves"] // ((CELL_SHARE - 1) * squares["clipped"])))
@@ -69,13 +71,14 @@ def sensitivity(spec: SketchSpec) -> int:
 
 def _row_square(spec: SketchSpec) -> int:
     """Largest squared norm of what one row adds to all released parts: m G_2 for the waves."""
-    factors = _factors(spec)
-    return sum(factors[part.name] ** 2 * (part.row_square or 0) for part in released_parts(spec))
+    return sum(factor**2 * (family.row_square or 0) for family, factor in _released(spec))
 
 
-def _factors(spec: SketchSpec) -> dict[str, int]:
-    """What the integers of each released part are multiplied by."""
-    return {part.name: 1 for part in released_parts(spec)} | {"clipped": cell_factor(spec)}
+def _released(spec: SketchSpec) -> list[tuple[Family, int]]:
+    """The families of a release, and what the integers of each are multiplied by."""
+    of_cells = cell_factor(spec)
+    families = Layout.of(spec).released
+    return [(family, of_cells if family.name == "clipped" else 1) for family in families]
 
 
 def release_vector(sketch: Sketch) -> IntArray:
@@ -83,18 +86,16 @@ def release_vector(sketch: Sketch) -> IntArray:
 
     With cells J (2 + d) integers more, before the count.
     """
-    spec, factors = sketch.spec, _factors(sketch.spec)
-    count = sketch.count * count_factor(spec)
-    if max(count, sketch.count * factors["clipped"] << BITS) >= LARGEST:
+    spec, count = sketch.spec, sketch.count * count_factor(sketch.spec)
+    if max(count, sketch.count * cell_factor(spec) << BITS) >= LARGEST:
         msg = (
             f"{sketch.count} rows are too many for one release at m={spec.sketch_size}: its "
             "integers would reach 2**62. Release parts of the data, and merge these with "
             "disjoint=True."
         )
         raise PrivacyError(msg)
-    parts = [
-        part.integers(sketch._totals).ravel() * factors[part.name] for part in released_parts(spec)
-    ]
+    totals = sketch._totals
+    parts = [totals.integers(own.name).ravel() * factor for own, factor in _released(spec)]
     return np.concatenate([*parts, [count]])
 
 
@@ -167,7 +168,7 @@ def release(
     if account is not None:
         account.add(ledger.charges)
     noisy, factor = look.draw(vector), count_factor(spec)
-    totals = NoisyTotals(noisy, spec, factor, look.charge.scale, cell_factor(spec))
+    totals = NoisyTotals(noisy, Layout.of(spec), factor, look.charge.scale, cell_factor(spec))
     released = PrivateSketch(spec, sketch.fingerprint, totals, ledger)
     if not force:
         _check_rows(released, look.charge, account)

@@ -24,8 +24,7 @@ from sketchshift.kernels import BITS
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST
 from sketchshift.sketch import AnySketch
-from sketchshift.sketch.clipped import ClippedFamily, NoisyCells
-from sketchshift.sketch.family import Family, families_of
+from sketchshift.sketch.clipped import NoisyCells
 from sketchshift.sketch.file import MAGIC as RAW_MAGIC
 from sketchshift.sketch.file import (
     PRIVATE_MAGIC,
@@ -38,27 +37,23 @@ from sketchshift.sketch.file import (
     unpack,
 )
 from sketchshift.sketch.sketch import show_columns
+from sketchshift.sketch.totals import AnyTotals, Layout
 
-__all__ = ["NoisyTotals", "PrivateSketch", "decode", "encode", "load", "released_parts"]
+__all__ = ["NoisyTotals", "PrivateSketch", "decode", "encode", "load"]
 
 # The integers of a private sketch: what a release of the totals leaves of them.
 
 
-def released_parts(spec: SketchSpec) -> list[Family]:
-    """Return the families that a release holds: those to which a row adds a bounded amount."""
-    return [family for family in families_of(spec) if family.row_square is not None]
-
-
 @dataclass(frozen=True, eq=False)
-class NoisyTotals:
+class NoisyTotals(AnyTotals):
     """What a release holds of totals: integers with noise, which add up as exact ones do.
 
     Attributes
     ----------
     vector : int64 array
-        The integers of all released parts, then the number of rows times ``count_factor``.
-    spec : SketchSpec
-        What was summed.
+        The integers of all released families, then the number of rows times ``count_factor``.
+    layout : Layout
+        Of the spec.
     count_factor : int
         From the parts that are released alone.
     scale : float
@@ -68,23 +63,32 @@ class NoisyTotals:
     """
 
     vector: IntArray
-    spec: SketchSpec
+    layout: Layout
     count_factor: int
     scale: float
     cell_factor: int = 1
 
     @property
     def parts(self) -> dict[str, IntArray]:
-        """The integers of each released part, which share the memory of the vector."""
-        parts = released_parts(self.spec)
+        """The integers of each released family, which share the memory of the vector."""
+        parts = self.layout.released
         ends = np.cumsum([math.prod(part.full_shape) for part in parts])
         pieces = zip(parts, np.split(self.vector, ends), strict=False)
         return {part.name: own.reshape(part.full_shape) for part, own in pieces}
 
+    def integers(self, name: str, i: int = 0) -> IntArray:
+        """See :class:`~sketchshift.sketch.totals.AnyTotals`."""
+        return self.parts[name]
+
     @property
-    def scaled_count(self) -> int:
-        """The number of rows times ``count_factor``."""
-        return int(self.vector[-1])
+    def count(self) -> float:
+        """The noisy number of rows."""
+        return int(self.vector[-1]) / self.count_factor
+
+    @property
+    def weight(self) -> float:
+        """See :class:`~sketchshift.sketch.totals.AnyTotals`."""
+        return self.count * 2.0**BITS
 
     def combine(self, other: NoisyTotals, sign: int) -> NoisyTotals:
         """Both, clipped to where two of them still add up in int64: only noise goes beyond."""
@@ -93,12 +97,11 @@ class NoisyTotals:
 
     def prefix(self, spec: SketchSpec) -> NoisyTotals:
         """What is left of it with a prefix of its spec."""
-        parts = self.parts
+        layout, parts = Layout.of(spec), self.parts
         cut = [
-            parts[part.name][tuple(map(slice, part.full_shape))].ravel()
-            for part in released_parts(spec)
+            parts[part.name][tuple(map(slice, part.full_shape))].ravel() for part in layout.released
         ]
-        return replace(self, spec=spec, vector=np.append(np.concatenate(cut), self.scaled_count))
+        return replace(self, layout=layout, vector=np.concatenate([*cut, self.vector[-1:]]))
 
 
 _NOT_RELEASED = ("covariance", "mean", "n_invalid", "remove", "update", "variance")
@@ -131,7 +134,7 @@ class PrivateSketch(AnySketch):
     @property
     def total_weight(self) -> float:
         """The noisy number of rows; negative, perhaps, when there are few."""
-        return self._totals.scaled_count / self._totals.count_factor
+        return self._totals.count
 
     @property
     def count(self) -> int:
@@ -149,8 +152,7 @@ class PrivateSketch(AnySketch):
         if self.total_weight <= 0.0:
             msg = f"there is no mean of nothing: there are about {self.total_weight:.0f} rows."
             raise PrivacyError(msg)
-        cosines, sines = self._totals.parts["waves"] / (self.total_weight * 2.0**BITS)
-        return np.asarray((cosines + 1j * sines) / math.sqrt(self.spec.sketch_size))
+        return self._totals.decode("waves").copy()  # type: ignore[no-any-return]
 
     @property
     def noise_std(self) -> float:
@@ -160,12 +162,7 @@ class PrivateSketch(AnySketch):
     @property
     def cells(self) -> NoisyCells | None:
         """What the release tells of the rows nearest to each center of the plan; None without."""
-        if self.spec.cells is None:
-            return None
-        totals = self._totals
-        return ClippedFamily(self.spec).noisy(
-            totals.parts["clipped"], totals.cell_factor, totals.scale
-        )
+        return None if self.spec.cells is None else self._totals.decode("clipped")
 
     @property
     def statement(self) -> str:
@@ -327,7 +324,7 @@ def encode(fingerprint: str, totals: NoisyTotals, ledger: Ledger) -> bytes:
         "fingerprint": fingerprint,
         "ledger": ledger.to_dict(),
         "scale": totals.scale,
-        "spec": json.loads(totals.spec.to_json()),
+        "spec": json.loads(totals.layout.header_end),
     }
     return pack(PRIVATE_MAGIC, header, totals.vector.astype("<i8").tobytes())
 
@@ -346,7 +343,8 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
         ledger = Ledger.from_dict(header["ledger"])
     except (SpecError, PrivacyError) as error:
         raise SketchFormatError(f"the header holds no usable ledger: {error}") from None
-    expected = 8 * sum(math.prod(part.full_shape) for part in released_parts(spec)) + 8
+    layout = Layout.of(spec)
+    expected = 8 * sum(math.prod(part.full_shape) for part in layout.released) + 8
     if len(payload) != expected:
         msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
         raise SketchFormatError(msg)
@@ -359,7 +357,7 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
     numbers = np.frombuffer(payload, dtype="<i8").astype(np.int64)
     if not ((numbers > -LARGEST) & (numbers < LARGEST)).all():
         raise SketchFormatError("the integers are not those of a release: they reach 2**62.")
-    totals = NoisyTotals(numbers, spec, factor, scale, cell_factor)
+    totals = NoisyTotals(numbers, layout, factor, scale, cell_factor)
     if encode(fingerprint, totals, ledger) != data:
         raise SketchFormatError("the header is not written in the canonical way.")
     return spec, fingerprint, totals, ledger

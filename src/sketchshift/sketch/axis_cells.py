@@ -9,50 +9,37 @@ u         rows that were added, a whole weight counted as often as it says
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, WIDE_CELL_BITS, Kernel
-from sketchshift.sketch.cells import (
-    CellAdder,
-    CellSums,
-    GridFamily,
-    missing_weight,
-    none_of,
-)
-from sketchshift.sketch.family import FamilyAdder
+from sketchshift.kernels import BITS, WIDE_CELL_BITS, Centers
+from sketchshift.sketch.cells import CellFamily, GridFamily, missing_weight, none_of
 from sketchshift.sketch.totals import WEIGHT_BITS, Totals
 
 __all__ = ["AxisCellFamily"]
 
 
-class AxisCellFamily(GridFamily):
+class AxisCellFamily(CellFamily):
     """Weight, offsets, squared length and squared coordinates of cells: shape (J, 2 + d + p)."""
 
-    name = "cells"
+    n_digits = 2
+    weight_bits = BITS
+    lanes = GridFamily.lanes
 
     def __init__(self, spec: SketchSpec) -> None:
-        assert spec.cells is not None
         assert spec.axes is not None
         self._axes = spec.axes.table
-        self._centers = replace(spec.cells.groups, axes=self._axes)
-        super().__init__(spec, self._centers.width)
+        GridFamily.__init__(self, spec, 2 + spec.n_features + len(self._axes))
 
-    def sums(self, totals: Totals) -> CellSums:
-        """What the integers of one slice say of the rows."""
-        centers = self._centers.centers.astype(np.float64)
-        steps = np.full(len(centers), 1.0 / self._centers.per_unit)
-        return CellSums.of_wide(self.integers(totals), centers, self._axes, steps, BITS)
-
-    def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
-        """Adders that share the kernel's table of centers."""
-        accumulate = kernel.cells(self._centers)
-        return lambda: CellAdder(self, kernel, accumulate, self._centers)
+    @cached_property
+    def _centers(self) -> Centers:
+        return replace(self._cells.groups, axes=self._axes)
 
     def split(self, octets: Any) -> Sequence[Any]:
         """Weights, sums, squares."""
@@ -61,8 +48,8 @@ class AxisCellFamily(GridFamily):
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""
-        d, one = self._spec.n_features, 2.0 ** (WEIGHT_BITS - BITS)
-        sound = missing_weight(totals, WEIGHT_BITS - BITS) <= 2 * u * one
+        d, power = self._spec.n_features, WEIGHT_BITS - self.weight_bits
+        sound = missing_weight(totals, power) <= 2 * u * 2.0**power
         owners, numbers = totals.entry_floats(self.name)
         n, sums, squares, u = numbers[:, 0], numbers[:, 1 : 1 + d], numbers[:, 1 + d :], u[owners]
         are_wrong = (n < 0) | (squares < 0).any(axis=1)

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import BoolArray, Float32Array, FloatArray, IntArray
+from sketchshift._typing import BoolArray, Digits, Float32Array, FloatArray, IntArray
 from sketchshift.features import Axes, SketchSpec
 from sketchshift.kernels import (
     CELL_BITS,
@@ -25,6 +26,7 @@ from sketchshift.kernels import (
     CellAccumulator,
     Centers,
     Kernel,
+    select_kernel,
 )
 from sketchshift.sketch.digits import (
     are_fewest,
@@ -38,9 +40,9 @@ from sketchshift.sketch.digits import (
     width_of,
 )
 from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows, Zone
-from sketchshift.sketch.moments import WideArray
 from sketchshift.sketch.totals import (
     WEIGHT_BITS,
+    AnyTotals,
     Entries,
     EntrySums,
     Totals,
@@ -126,76 +128,43 @@ class CellSums:
     @classmethod
     def of(
         cls,
-        integers: WideArray,
+        digits: Digits,
         centers: FloatArray,
-        steps: FloatArray,
-        axes: Float32Array | None = None,
-    ) -> CellSums:
-        """From integers (J, 1 + 2 d) in steps (J,), around centers (J, d).
-
-        Sums and squares are divided by the weight, and the squares of the former subtracted, in
-        integers: each number is rounded once. With axes, see :meth:`of_wide`.
-        """
-        if axes is not None:
-            return cls.of_wide(integers, centers, axes, steps, CELL_WEIGHT_BITS)
-        d, one = centers.shape[1], 2**CELL_WEIGHT_BITS
-        n, S, Q = integers[:, 0], integers[:, 1 : 1 + d], integers[:, 1 + d :]
-        weight = np.maximum(n, 1)[:, None]  # sums of no rows are 0
-        offsets = (S * one / weight).astype(np.float64) * steps[:, None]
-        squares = ((Q * weight - S * S * one) * one / weight**2).astype(np.float64)
-        step = steps[:, None]
-        with np.errstate(over="ignore"):  # of rows beyond 1e154
-            variances = np.maximum(squares, 0.0) * step * step
-            raw = Q.astype(np.float64) * step * step
-        sums = S.astype(np.float64) * step
-        weights = (n / one).astype(np.float64)
-        return cls(weights, centers + offsets, variances, steps, centers, sums, raw)
-
-    @classmethod
-    def of_wide(
-        cls,
-        integers: Any,
-        centers: FloatArray,
-        axes: Float32Array,
         steps: FloatArray,
         bits: int,
+        axes: Float32Array | None = None,
     ) -> CellSums:
-        """From integers (J, 2 + d + p) in steps (J,), around centers (J, d), along axes (p, d).
+        """From weights, sums and squares (J, integers, n) in steps (J,), around centers (J, d).
 
-        A row of weight 1 has 2**bits of it. The sum of all variances is exact, as in :meth:`of`.
+        A row of weight 1 has 2**bits of it. Sums and squares are divided by the weight, and the
+        squares of the former subtracted, in integers: each number is rounded once. With axes (p, d)
+        that is so of the sum of all variances, and those along the axes are of rounded numbers.
         """
-        d, step, one = centers.shape[1], steps[:, None], 2**bits
-        n, S, Q = integers[:, 0].astype(object), integers[:, 1 : 1 + d], integers[:, 1 + d]
-        weight = np.maximum(n, 1)
-        total = (Q.astype(object) * weight - _sums_of_squares(S) * one) * one / weight**2
-        numbers = integers.astype(np.float64)
-        weights = (n / one).astype(np.float64)
+        kernel, d, one = select_kernel(), centers.shape[1], 2.0**bits
+        n, S, Q = digits[:, 0], digits[:, 1 : 1 + d], digits[:, 1 + d :]
+        numbers, step = kernel.central(digits), steps[:, None]
+        weights, sums = numbers[:, 0] / one, numbers[:, 1 : 1 + d] * step
+        with np.errstate(over="ignore"):  # of rows beyond 1e154
+            raw = numbers[:, 1 + d :] * step * step
+            if axes is None:
+                offsets = kernel.central(S, n) * one * step
+                squares = kernel.central(Q, n, S[:, :, None], S[:, :, None], bits) * one
+                variances = np.maximum(squares, 0.0) * step * step
+                return cls(weights, centers + offsets, variances, steps, centers, sums, raw)
+            total = kernel.central(Q[:, :1], n, S[:, None], S[:, None], bits) * one
+            share = np.full((1, d), 1.0 / d)
+            variances = np.maximum(total, 0.0) * step * step * share
         heavy = np.where(weights > 0.0, weights, np.inf)[:, None]
-        sums, raw = numbers[:, 1 : 1 + d] * step, numbers[:, 1 + d :] * step**2
-        offsets = sums / heavy
-        squares = np.square(offsets @ axes.T.astype(np.float64))
-        along = np.maximum(raw[:, 1:] / heavy - squares, 0.0)
-        along[along <= _CANCELLED * raw[:, 1:] / heavy] = 0.0  # of equal rows, rounding is left
-        share = np.full((1, d), 1.0 / d)
-        spread = np.maximum(total.astype(np.float64), 0.0)[:, None] * step**2 * share
-        return cls(
-            weights, centers + offsets, spread, steps, centers, sums, raw[:, :1] * share, along
-        )
+        means, offsets = raw[:, 1:] / heavy, sums / heavy
+        along = np.maximum(means - np.square(offsets @ axes.T.astype(np.float64)), 0.0)
+        along[along <= _CANCELLED * means] = 0.0  # of equal rows, rounding is left
+        squares = raw[:, :1] * share
+        return cls(weights, centers + offsets, variances, steps, centers, sums, squares, along)
 
     @classmethod
     def none(cls, d: int) -> CellSums:
         """Of no cells."""
-        return cls.of(np.zeros((0, 1 + 2 * d), dtype=object), np.zeros((0, d)), np.zeros(0))
-
-
-def _sums_of_squares(integers: Any) -> WideArray:
-    """Of each row (J, d), as Python's integers; int64 below 2**47 are split in two."""
-    if integers.dtype == object:
-        return np.asarray((integers * integers).sum(axis=1))
-    high, low = integers >> 24, integers & 2**24 - 1
-    limbs = [(high * high).sum(axis=1), (high * low).sum(axis=1), (low * low).sum(axis=1)]
-    squared, mixed, rest = (limb.astype(object) for limb in limbs)
-    return np.asarray((squared << 48) + (mixed << 25) + rest)
+        return cls.of(np.zeros((0, 1 + 2 * d, 4), np.int32), np.zeros((0, d)), np.zeros(0), 0)
 
 
 class GridFamily(Family):
@@ -206,7 +175,12 @@ class GridFamily(Family):
 
     def __init__(self, spec: SketchSpec, width: int) -> None:
         assert spec.cells is not None
-        self._spec, self._n_cells, self.shape = spec, spec.cells.n_cells, (width,)
+        self._spec, self._cells, self.shape = spec, spec.cells, (width,)
+        self._n_cells = spec.cells.n_cells
+
+    @cached_property
+    def _centers(self) -> Centers:
+        return self._cells.groups
 
     @property
     def full_shape(self) -> tuple[int, ...]:
@@ -215,10 +189,14 @@ class GridFamily(Family):
 
     def integers(self, totals: Totals, i: int = 0) -> Any:
         """The integers of all cells of slice i, shape (J, integers)."""
-        own = totals[i].entries[self.name]
-        digits = np.zeros((self._n_cells, self.width), dtype=np.int32)
-        digits[own.names[:, 1]] = own.digits
-        return to_integers(digits, self.n_digits)
+        return to_integers(self._digits_of(totals[i]).reshape(self._n_cells, -1), self.n_digits)
+
+    def _digits_of(self, totals: Totals) -> Digits:
+        """Those of all cells of a single slice, shape (J, integers, n)."""
+        own, shape = totals.entries[self.name], (self.n_integers, self.n_digits)
+        digits = np.zeros((self._n_cells, *shape), dtype=np.int32)
+        digits[own.names[:, 1]] = own.digits.reshape(-1, *shape)
+        return digits
 
     def lanes(self, sums: IntArray) -> IntArray:
         """Sums of rows (E, integers) as digits that are not in their range."""
@@ -270,25 +248,32 @@ class CellFamily(GridFamily):
 
     name = "cells"
     n_digits = 4
+    weight_bits = CELL_WEIGHT_BITS
+    """A row of weight 1 adds 2**weight_bits to the weight of its cell."""
 
     def __init__(self, spec: SketchSpec) -> None:
         super().__init__(spec, 1 + 2 * spec.n_features)
 
-    def sums(self, totals: Totals) -> CellSums:
-        """What the integers of one slice say of the rows."""
-        cells = self._spec.cells
-        assert cells is not None
-        steps = np.full(cells.n_cells, cells.unit * 2.0**-CELL_BITS)
-        return CellSums.of(self.integers(totals), cells.table.astype(np.float64), steps)
+    @cached_property
+    def _centers(self) -> Centers:
+        groups = self._cells.groups
+        if self._spec.origin is None:
+            return groups
+        return replace(groups, limit=math.inf)  # rows of releases are all in cells
+
+    def decode(self, totals: AnyTotals) -> CellSums:
+        """The rows of each cell, then those in shells: see :class:`Sketch`."""
+        assert isinstance(totals, Totals)
+        centers = self._centers.centers.astype(np.float64)
+        steps = np.full(len(centers), 1.0 / self._centers.per_unit)
+        digits, axes = self._digits_of(totals), self._centers.axes
+        shells: CellSums = totals.decode("outliers").shells
+        return CellSums.of(digits, centers, steps, self.weight_bits, axes) + shells
 
     def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that share the kernel's table of centers."""
-        assert self._spec.cells is not None
-        groups = self._spec.cells.groups
-        if self._spec.origin is not None:  # rows of releases are all in cells
-            groups = replace(groups, limit=math.inf)
-        accumulate = kernel.cells(groups)
-        return lambda: CellAdder(self, kernel, accumulate, groups)
+        accumulate = kernel.cells(self._centers)
+        return lambda: CellAdder(self, kernel, accumulate, self._centers)
 
     def lanes(self, sums: IntArray) -> IntArray:
         """Sums of a kernel (E, 1 + 3 d) as digits that are not in their range."""
@@ -300,8 +285,8 @@ class CellFamily(GridFamily):
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""
-        missing = missing_weight(totals, WEIGHT_BITS - CELL_WEIGHT_BITS)
-        sound = missing <= u * 2.0 ** (WEIGHT_BITS - CELL_WEIGHT_BITS)
+        power = WEIGHT_BITS - self.weight_bits
+        sound = missing_weight(totals, power) <= u * 2.0**power
         owners, numbers = totals.entry_floats(self.name)
         return sound & none_of(totals, owners, ~are_sums(numbers, u[owners], _STEP_BITS))
 

@@ -14,7 +14,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, CELL_WEIGHT_BITS, CellAccumulator, Kernel
 from sketchshift.sketch.cells import CellSlots, GridFamily, none_of
 from sketchshift.sketch.family import FamilyAdder, WeightedRows
-from sketchshift.sketch.totals import Entries, Totals
+from sketchshift.sketch.totals import AnyTotals, Entries, Totals
 
 __all__ = ["ClippedFamily", "NoisyCells"]
 
@@ -48,6 +48,11 @@ class NoisyCells:
     sum_std: FloatArray
     square_std: FloatArray
 
+    @property
+    def steps(self) -> FloatArray:
+        """What offsets were rounded to, shape (J,); their squares to as much times the radius."""
+        return self.radii * 2.0**-BITS
+
 
 class ClippedFamily(GridFamily):
     """Count, offsets and squared length of these, of the rows of each cell: shape (J, 2 + d).
@@ -62,9 +67,8 @@ class ClippedFamily(GridFamily):
 
     def __init__(self, spec: SketchSpec) -> None:
         super().__init__(spec, 2 + spec.n_features)
-        assert spec.cells is not None
         assert spec.origin is not None
-        self._cells, self._diameter = spec.cells, 2.0 * spec.origin.radius
+        self._diameter = 2.0 * spec.origin.radius
         # each coordinate is rounded, which adds half the root of d to a length of 2**22
         longest = 2**BITS + math.isqrt(spec.n_features) // 2 + 2
         self.row_square = 4**BITS + longest**2 + 4 ** (BITS - 1)
@@ -80,10 +84,10 @@ class ClippedFamily(GridFamily):
         nearest: FloatArray = np.sqrt(elsewhere.min(axis=1))
         return np.minimum(nearest, self._diameter)
 
-    def noisy(self, integers: IntArray, factor: int, scale: float) -> NoisyCells:
-        """What integers say that were multiplied by a factor before noise of this scale came."""
-        one, r = factor * 2.0**BITS, self.radii
-        numbers, std = integers / one, np.full(len(r), scale / one)
+    def decode(self, totals: AnyTotals) -> NoisyCells:
+        """What integers say that were multiplied by a factor before noise came."""
+        one, r = totals.cell_factor * 2.0**BITS, self.radii
+        numbers, std = totals.integers(self.name) / one, np.full(len(r), totals.scale / one)
         return NoisyCells(
             numbers[:, 0],
             numbers[:, 1:-1] * r[:, None],
@@ -97,7 +101,7 @@ class ClippedFamily(GridFamily):
 
     def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that share the kernel's table of centers."""
-        accumulate = kernel.cells(self._cells.groups)
+        accumulate = kernel.cells(self._centers)
         return lambda: _ClippedAdder(accumulate, self)
 
     def clip(self, values: FloatArray, labels: IntArray) -> FloatArray:

@@ -11,14 +11,15 @@ k, n      integers, digits of each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchshift._typing import FloatArray, IntArray
+from sketchshift._typing import Digits, FloatArray, IntArray
 from sketchshift.data.source import spans
 from sketchshift.errors import DataError
+from sketchshift.kernels.reference import integers_of
 
 __all__ = [
     "Digits",
@@ -36,9 +37,6 @@ __all__ = [
 
 BITS = 32
 _AT_ONCE = 2**18  # numbers at a time: they stay in cache
-
-Digits: TypeAlias = NDArray[np.int32]
-"""Digits in their range, those of an integer beside each other: shape (..., k n)."""
 
 
 def carry(lanes: IntArray, n: int) -> Digits:
@@ -98,15 +96,9 @@ def shifted(digits: Digits, n: int, power: int) -> IntArray:
 
 def to_integers(digits: Digits, n: int) -> Any:
     """Integers (..., k): int64 of two digits, Python's own of more."""
-    low = digits[..., 0::n] + (digits[..., 1::n].astype(np.int64) << BITS)
     if n == 2:
-        return low
-    wide = low.astype(object)
-    for i in range(2, n):
-        own = digits[..., i::n]
-        some = np.nonzero(own)
-        wide[some] += own[some].astype(object) << BITS * i
-    return wide
+        return digits[..., 0::n] + (digits[..., 1::n].astype(np.int64) << BITS)
+    return integers_of(digits.reshape(*digits.shape[:-1], digits.shape[-1] // n, n))
 
 
 def to_floats(digits: Any, n: int) -> FloatArray:

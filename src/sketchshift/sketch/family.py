@@ -29,7 +29,7 @@ from sketchshift.sketch.digits import (
 )
 
 if TYPE_CHECKING:
-    from sketchshift.sketch.totals import Entries, Totals
+    from sketchshift.sketch.totals import AnyTotals, Entries, Totals
 
 __all__ = [
     "FAMILIES",
@@ -212,6 +212,10 @@ class Family(ABC):
         """The integers of slice i: int64, or Python's own where an integer has four digits."""
         own = to_integers(totals.dense[self.name][i], self.n_digits)
         return own.reshape(self.shape)
+
+    def decode(self, totals: AnyTotals) -> Any:
+        """What the integers of a single slice say of its rows: themselves, if they say no more."""
+        return totals.integers(self.name)
 
     @property
     def n_bytes(self) -> int:

@@ -17,7 +17,7 @@ from sketchshift.features import SketchSpec
 from sketchshift.kernels import LOG2_E, Kernel, LandmarkAccumulator
 from sketchshift.sketch.digits import to_floats
 from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
-from sketchshift.sketch.totals import Totals
+from sketchshift.sketch.totals import AnyTotals, Totals
 
 __all__ = ["LandmarkFamily"]
 
@@ -38,6 +38,10 @@ class LandmarkFamily(Family):
         """Adders that share the places."""
         accumulate = kernel.landmarks(self._places, self._rate)
         return lambda: _LandmarkAdder(accumulate, len(self._places))
+
+    def decode(self, totals: AnyTotals) -> FloatArray:
+        """Their mean over the rows: shape (J,)."""
+        return np.asarray(totals.integers(self.name) / totals.weight)
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """A kernel is between 0 and 1: a sum of them between 0 and the weight of the rows."""

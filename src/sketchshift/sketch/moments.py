@@ -12,23 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.data.source import spans
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import BITS, LIMB_BITS, MOMENT_ROWS, Kernel, Runs
+from sketchshift.kernels import (
+    BITS,
+    LIMB_BITS,
+    MOMENT_BITS,
+    MOMENT_ROWS,
+    Kernel,
+    Runs,
+    select_kernel,
+)
 from sketchshift.sketch.digits import Digits, carry, lanes_of, shifted, to_floats
 from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
-from sketchshift.sketch.totals import WEIGHT_BITS, Totals
+from sketchshift.sketch.totals import WEIGHT_BITS, AnyTotals, Totals
 
-__all__ = ["MomentFamily", "Moments", "WideArray"]
-
-WideArray = NDArray[np.object_]
-"""Integers of Python, which never overflow."""
+__all__ = ["MomentFamily", "Moments"]
 
 _REACH_BITS = 40  # a row of weight 1 lies within 2**_REACH_BITS steps of the center
 _DIGITS = 4
@@ -38,72 +42,116 @@ _SLOTS_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The integers of moments by name; arrays are views, so that writing to them is lasting.
+    """What the moments of a slice say of its rows, in the units of the data, each rounded once.
+
+    Rows of weight 1 enter sums and products by the same rounded numbers; rows of partial weight
+    enter covariances by sums with their rests, since their products are of other numbers, those
+    times the root of the weight. All is NaN where nothing has weight.
 
     Attributes
     ----------
-    weight, fine_weight : int
-        Total weight as the waves see it, in steps of 2**-BITS, and in steps of 2**-WEIGHT_BITS.
-    sums : object array of shape (d,)
-        Of the columns, in whole steps of moment_unit / 2**MOMENT_BITS.
-    rests, partial_rests : object arrays of shape (d,)
-        What rounding left of the sums, in steps of 2**-LIMB_BITS of these: of all rows, and of
-        rows of partial weight.
-    products : object array
-        Of the columns a <= b, row by row, in squared steps; beyond 64 columns the squares alone.
-    diagonal : int array of shape (d,)
-        Where the squares of the columns stand among the products.
+    spec : SketchSpec
+        Of the slice.
+    digits : int32 array of shape (integers, 4)
+        Weight and finer weight, then d sums, rests and partial rests, and the products.
     """
 
-    weight: int
-    fine_weight: int
-    sums: WideArray
-    rests: WideArray
-    partial_rests: WideArray
-    products: WideArray
-    diagonal: IntArray
+    spec: SketchSpec
+    digits: Digits
 
-    @staticmethod
-    def size(spec: SketchSpec) -> int:
-        """Number of integers: 2 weights and, if moments are kept, 3 d sums and rests, products."""
-        d = spec.n_features
-        if not spec.has_moments:
-            return 2
-        return 2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d)
+    @cached_property
+    def weight(self) -> float:
+        """Of the rows within the reach of waves."""
+        fine = select_kernel().central(self.digits[None, 1:2])
+        return float(fine[0, 0]) * 2.0**-WEIGHT_BITS
 
-    @classmethod
-    def of(cls, integers: WideArray, spec: SketchSpec) -> Moments:
-        """The names for integers as they stand in the array of the part."""
-        d = spec.n_features if spec.has_moments else 0
-        weights, sums, rests, partial_rests, products = np.split(integers, 2 + d * np.arange(4))
-        diagonal = _diagonal(d, spec.has_full_covariance)
-        return cls(weights[0], weights[1], sums, rests, partial_rests, products, diagonal)
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Of the rows, shape (d,)."""
+        spec, (sums, rests, *_) = self.spec, self._parts
+        factor = spec.moment_unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
+        quotients = select_kernel().central(_joined(sums, rests)[None], self.digits[1:2])[0]
+        return spec.center_vector + spec.scale_vector * (self._known(quotients) * factor)
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """Of the columns, shape (d,)."""
+        d = self.spec.n_features
+        squares = self._parts[3][_diagonal(d, self.spec.has_full_covariance)]
+        values = self._central(squares, np.arange(d), np.arange(d))
+        return np.maximum(values, 0.0)  # rounded weights may leave -1e-10 for 0
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Of the columns, shape (d, d); NaN off the diagonal where squares alone are kept."""
+        d = self.spec.n_features
+        covariance = np.full((d, d), np.nan)
+        if self.spec.has_full_covariance:
+            i, j = np.triu_indices(d)
+            covariance[i, j] = covariance[j, i] = self._central(self._parts[3], i, j)
+        np.fill_diagonal(covariance, self.variance)
+        return covariance
 
     @property
-    def squares(self) -> WideArray:
-        """Those of each column among the products, as a copy."""
-        return self.products[self.diagonal]
+    def _parts(self) -> list[Digits]:
+        """Sums, rests, partial rests and products."""
+        return np.split(self.digits[2:], self.spec.n_features * np.arange(1, 4))
+
+    def _known(self, values: FloatArray) -> FloatArray:
+        return values if self.weight != 0.0 else np.full_like(values, np.nan)
+
+    def _central(self, products: Digits, i: IntArray, j: IntArray) -> FloatArray:
+        """Covariances of columns i and j, from their products: (W p - s s^T) / W^2.
+
+        In one unit: W counts 2**WEIGHT_BITS a row, s 2**LIMB_BITS a step, p one a squared step.
+        """
+        unit, scale = self.spec.moment_unit, self.spec.scale_vector
+        sums = _joined(self._parts[0], self._parts[2])
+        pairs = sums[i][None, :, None], sums[j][None, :, None]
+        bits = WEIGHT_BITS - 2 * LIMB_BITS
+        values = select_kernel().central(products[None], self.digits[1:2], *pairs, bits)[0]
+        factor = unit**2 * 2.0 ** (WEIGHT_BITS - 2 * MOMENT_BITS)
+        return self._known(values) * factor * scale[i] * scale[j]
+
+
+def _joined(sums: Digits, rests: Digits) -> Digits:
+    """Sums (d, 4) with their rests, in the unit of these."""
+    return carry(shifted(sums, _DIGITS, LIMB_BITS) + rests, _DIGITS)
 
 
 @lru_cache(maxsize=64)
 def _diagonal(d: int, has_full_covariance: bool) -> IntArray:
+    """Where the squares of the columns stand among the products."""
     k = np.arange(d)
     return k * d - k * (k - 1) // 2 if has_full_covariance else k
 
 
 class MomentFamily(Family):
-    """First and second moments of the rows: see :class:`Moments`."""
+    """First and second moments of the rows.
+
+    The weight as the waves see it, in steps of 2**-BITS, and in steps of 2**-WEIGHT_BITS; if
+    moments are kept, sums of the columns, in whole steps of moment_unit / 2**MOMENT_BITS; what
+    rounding left of these, in steps of 2**-LIMB_BITS of them, of all rows and of rows of partial
+    weight; and products of the columns a <= b, row by row, in squared steps; beyond 64 columns the
+    squares alone.
+    """
 
     name = "moments"
     n_digits = _DIGITS
 
     def __init__(self, spec: SketchSpec) -> None:
-        self.shape = (Moments.size(spec),)
+        d = spec.n_features if spec.has_moments else 0
+        self.shape = (2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d),)
         self._spec = spec
 
     def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that share nothing."""
-        return lambda: _MomentAdder(self._spec, kernel)
+        return lambda: _MomentAdder(self._spec, kernel, self.n_integers)
+
+    def decode(self, totals: AnyTotals) -> Moments:
+        """Weight, mean and covariance of the rows."""
+        assert isinstance(totals, Totals)
+        return Moments(self._spec, totals.dense[self.name].reshape(-1, _DIGITS))
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Each weight against the other, sums within reach, products as of real numbers."""
@@ -142,9 +190,9 @@ class MomentFamily(Family):
 class _MomentAdder:
     """Moments of many calls, in int64 limbs that become digits in time."""
 
-    def __init__(self, spec: SketchSpec, kernel: Kernel) -> None:
+    def __init__(self, spec: SketchSpec, kernel: Kernel, size: int) -> None:
         self._spec, self._kernel = spec, kernel
-        self._size, self._d = Moments.size(spec), spec.n_features if spec.has_moments else 0
+        self._size, self._d = size, spec.n_features if spec.has_moments else 0
         n_sums = self._size - 2 - self._d
         # weight, whole weights, fractions in steps of 2**-26 and 2**-52, rows
         self._weights = SlotSums(5)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,9 +31,9 @@ from sketchshift.sketch.digits import (
     width_of,
 )
 from sketchshift.sketch.family import Family, FamilyAdder, WeightedRows, Zone
-from sketchshift.sketch.totals import Entries, EntrySums, Totals, to_digits
+from sketchshift.sketch.totals import AnyTotals, Entries, EntrySums, Totals, to_digits
 
-__all__ = ["NOWHERE", "OutlierFamily", "OutlierKey"]
+__all__ = ["NOWHERE", "OutlierFamily", "OutlierKey", "Outliers"]
 
 _FAR_BITS = 40  # an offset is below 2**_FAR_BITS steps of its cell
 _HALF_BITS = _FAR_BITS // 2  # of each of the limbs that squares are summed in
@@ -45,6 +45,14 @@ NOWHERE = -1
 
 OutlierKey: TypeAlias = tuple[int, int, int, int, int]
 """Zone, nearest center, whether the largest offset is negative, its power of two, its column."""
+
+
+class Outliers(NamedTuple):
+    """Rows in no cell: in shells around centers, beyond these, and beyond the reach of waves."""
+
+    shells: CellSums
+    outer: CellSums
+    beyond: CellSums
 
 
 class OutlierFamily(Family):
@@ -80,18 +88,19 @@ class OutlierFamily(Family):
         keys = map(tuple, own.names[:, 1:].tolist())
         return dict(zip(keys, to_integers(own.digits, self.n_digits), strict=True))
 
-    def sums(self, totals: Totals, zone: Zone, *, are_shells: bool = False) -> CellSums:
-        """What the integers of one slice say of the rows of a zone: in shells, or all others."""
+    def decode(self, totals: AnyTotals) -> Outliers:
+        """What the integers of a single slice say of the rows of each zone."""
+        assert isinstance(totals, Totals)
         own = totals.entries[self.name]
-        is_shell = own.names[:, 2] != NOWHERE
-        some = own[(own.names[:, 1] == zone) & (is_shell == are_shells)]
-        steps = np.ldexp(1.0, some.names[:, 4].astype(np.int32) - _FAR_BITS)
-        origins = self._origins[some.names[:, 2]]
-        table = to_integers(some.digits, self.n_digits)
-        return CellSums.of(table, origins, steps, self.axes)
+        steps = np.ldexp(1.0, own.names[:, 4].astype(np.int32) - _FAR_BITS)
+        digits = own.digits.reshape(-1, self.n_integers, self.n_digits)
+        origins = self._origins[own.names[:, 2]]
+        sums = CellSums.of(digits, origins, steps, CELL_WEIGHT_BITS, self.axes)
+        is_outer, is_shell = own.names[:, 1] == Zone.OUTER, own.names[:, 2] != NOWHERE
+        return Outliers(sums[is_outer & is_shell], sums[is_outer & ~is_shell], sums[~is_outer])
 
     def find_shells(self, totals: Totals, places: FloatArray, centers: IntArray) -> IntArray:
-        """Number of the shell that each place is in, as :meth:`sums` has them; -1 for none.
+        """Number of the shell that each place is in, as :meth:`decode` has them; -1 for none.
 
         Parameters
         ----------

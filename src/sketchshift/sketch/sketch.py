@@ -15,7 +15,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,12 +39,12 @@ from sketchshift.errors import (
     SketchFormatError,
 )
 from sketchshift.features import Frequencies, SketchSpec
-from sketchshift.kernels import LIMB_BITS, MOMENT_BITS, select_kernel
+from sketchshift.kernels import select_kernel
 from sketchshift.sketch import file as file_format
 from sketchshift.sketch.cells import CellSums
-from sketchshift.sketch.family import Zone
-from sketchshift.sketch.moments import Moments, WideArray
-from sketchshift.sketch.totals import WEIGHT_BITS, Totals
+from sketchshift.sketch.moments import Moments
+from sketchshift.sketch.outliers import Outliers
+from sketchshift.sketch.totals import Totals
 
 __all__ = [
     "AnySketch",
@@ -237,69 +236,6 @@ def show_columns(what: str, sketch: AnySketch, known: Html) -> str:
     return card(title, *parts, fold("Plan", facts(spec.facts)))
 
 
-# Mean and covariance from the exact integers of moments, in the units of the data.
-
-
-def _mean(moments: Moments, spec: SketchSpec) -> FloatArray:
-    """Mean; NaN when nothing has weight.
-
-    The finer weight counts 2**-WEIGHT_BITS, the sums with their rests moment_unit /
-    2**(MOMENT_BITS + LIMB_BITS): the division of Python's integers is rounded once.
-    """
-    weight = moments.fine_weight
-    if weight == 0:
-        return np.full(spec.n_features, np.nan)
-    factor = spec.moment_unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
-    quotients = np.array([total / weight for total in moments.sums * 2**LIMB_BITS + moments.rests])
-    return spec.center_vector + spec.scale_vector * (quotients * factor)
-
-
-def _covariance(moments: Moments, spec: SketchSpec) -> FloatArray:
-    """Covariance; NaN where it is not kept or nothing has weight."""
-    d = spec.n_features
-    covariance = np.full((d, d), np.nan)
-    if spec.has_full_covariance:
-        i, j = np.triu_indices(d)
-        covariance[i, j] = covariance[j, i] = _central(moments, moments.products, i, j, spec)
-    np.fill_diagonal(covariance, _variance(moments, spec))
-    return covariance
-
-
-def _variance(moments: Moments, spec: SketchSpec) -> FloatArray:
-    """Variances; NaN when nothing has weight."""
-    k = np.arange(spec.n_features)
-    values = _central(moments, moments.squares, k, k, spec)
-    return np.maximum(values, 0.0)  # rounded weights may leave -1e-10 for 0
-
-
-def _central(
-    moments: Moments, products: WideArray, i: IntArray, j: IntArray, spec: SketchSpec
-) -> FloatArray:
-    """Covariances of columns i and j, from their products.
-
-    With W the weight, s the sums, p the products, (W p - s s^T) / W^2 in integers, so that no
-    digit cancels however far the data lies from the center. Rows of weight 1 enter s and p by
-    the same rounded numbers; rows of partial weight by sums with their rests, since their
-    products are of other numbers, those times the root of the weight.
-    """
-    weight = moments.fine_weight
-    if weight == 0:
-        return np.full(len(i), np.nan)
-    sums = moments.sums * 2**LIMB_BITS + moments.partial_rests
-    # in one unit: W counts 2**WEIGHT_BITS a row, s 2**LIMB_BITS a step, p one a squared step
-    of_products, of_sums = weight * 2 ** (2 * LIMB_BITS), 2**WEIGHT_BITS
-    denominator = weight * weight
-    values = np.array(
-        [
-            (of_products * product - of_sums * sums[a] * sums[b]) / denominator
-            for a, b, product in zip(i, j, products, strict=True)
-        ]
-    )
-    step = spec.moment_unit * 2.0 ** (-MOMENT_BITS - LIMB_BITS)
-    factor = step**2 * 2.0**WEIGHT_BITS
-    return values * factor * spec.scale_vector[i] * spec.scale_vector[j]
-
-
 @dataclass(frozen=True, eq=False)
 class Sketch(AnySketch):
     """A dataset in a few kilobytes, as exact integers.
@@ -331,9 +267,9 @@ class Sketch(AnySketch):
     fingerprint: str
     _totals: Totals
 
-    @cached_property
+    @property
     def _moments(self) -> Moments:
-        return Moments.of(self._totals.integers("moments"), self.spec)
+        return self._totals.decode("moments")  # type: ignore[no-any-return]
 
     @property
     def count(self) -> int:
@@ -348,22 +284,17 @@ class Sketch(AnySketch):
     @property
     def total_weight(self) -> float:
         """Sum of the rows' weights; the count when there are none."""
-        within = float(self._moments.fine_weight / 2**WEIGHT_BITS)
+        within = self._moments.weight
         return within if self.spec.cells is None else within + float(self.far.weights.sum())
 
-    @cached_property
+    @property
     def cells(self) -> CellSums | None:
         """What is known of the rows nearest to each center of the plan; None without cells.
 
         First of those in the J cells, then of those farther from their center than any that the
         plan expects, in shells: by center, and by column, sign and power of two of the offset.
         """
-        if self.spec.cells is None:
-            return None
-        families = self._totals.layout.by_name
-        shells = families["outliers"].sums(self._totals, Zone.OUTER, are_shells=True)
-        cells: CellSums = families["cells"].sums(self._totals) + shells
-        return cells
+        return None if self.spec.cells is None else self._totals.decode("cells")
 
     def find_cells(self, places: FloatArray) -> IntArray:
         """Number of the cell or shell, as :attr:`cells` has them, that places would be in.
@@ -387,40 +318,45 @@ class Sketch(AnySketch):
         labels[out] = np.where(shells < 0, labels[out], cells.n_cells + shells)
         return labels
 
-    @cached_property
+    @property
     def outer(self) -> CellSums:
         """Rows beyond the reach of cells, but within that of waves."""
-        return self._far(Zone.OUTER)
+        return self._outliers.outer
 
-    @cached_property
+    @property
     def far(self) -> CellSums:
         """Rows beyond the reach of the spec: in no mean, no variance, no wave, no cell."""
-        return self._far(Zone.BEYOND)
+        return self._outliers.beyond
 
     @property
     def is_far(self) -> bool:
         """Whether all rows lie beyond the reach of the spec."""
-        return self._moments.fine_weight == 0
+        return self._moments.weight == 0.0
 
     @property
     def n_partial(self) -> int:
         """Rows that had a fraction in their weight; all of them, for all we know, without cells."""
-        return self.count if self.spec.cells is None else int(self._totals.integers("partial")[0])
-
-    def _far(self, zone: Zone) -> CellSums:
-        """In normalised coordinates, by their largest one: its column, sign and power of two."""
-        if self.spec.cells is None:
-            return CellSums.none(self.spec.n_features)
-        found: CellSums = self._totals.layout.by_name["outliers"].sums(self._totals, zone)
-        return found
+        return self.count if self.spec.cells is None else int(self._totals.decode("partial")[0])
 
     @property
-    def _weight_of_some(self) -> float:
-        """Total weight in steps of 2**-BITS, which must not be 0."""
-        if self._moments.weight == 0:
+    def weight_step(self) -> float:
+        """What the weights of cells were rounded to, of rows that had a fraction in theirs."""
+        return float(2.0 ** -self._totals.layout.by_name["cells"].weight_bits)
+
+    @property
+    def _outliers(self) -> Outliers:
+        """In normalised coordinates, by their largest one: its column, sign and power of two."""
+        if self.spec.cells is None:
+            return Outliers(*[CellSums.none(self.spec.n_features)] * 3)
+        return self._totals.decode("outliers")  # type: ignore[no-any-return]
+
+    def _mean_of(self, name: str) -> Any:
+        """What a family, if there is one, tells of the mean row, of which there must be some."""
+        if self._totals.weight == 0:
             msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
             raise RemovalError(msg)
-        return float(self._moments.weight)
+        known = name in self._totals.layout.by_name
+        return self._totals.decode(name).copy() if known else np.zeros(0, dtype=np.complex128)
 
     @property
     def z(self) -> ComplexArray:
@@ -433,11 +369,7 @@ class Sketch(AnySketch):
 
         with all weights 1 unless there are sample weights.
         """
-        total = self._weight_of_some
-        if not self.spec.sketch_size:
-            return np.zeros(0, dtype=np.complex128)
-        cosines, sines = self._totals.integers("waves") / total
-        return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
+        return self._mean_of("waves")  # type: ignore[no-any-return]
 
     @property
     def kernel_means(self) -> FloatArray | None:
@@ -445,9 +377,7 @@ class Sketch(AnySketch):
 
         .. math:: s_j = \frac{\sum_i w_i e^{-|x'_i - l_j|^2 / 2 \sigma^2}}{\sum_i w_i}
         """
-        if self.spec.landmarks is None:
-            return None
-        return np.asarray(self._totals.integers("landmarks") / self._weight_of_some)
+        return None if self.spec.landmarks is None else self._mean_of("landmarks")
 
     @property
     def mean(self) -> FloatArray:
@@ -456,7 +386,7 @@ class Sketch(AnySketch):
         Of a spec without moments, that of its cells.
         """
         if self.spec.has_moments:
-            return _mean(self._moments, self.spec)
+            return self._moments.mean.copy()
         if self.cells is None:
             raise _no_moments("mean")
         sums = self.cells + self.outer
@@ -473,14 +403,14 @@ class Sketch(AnySketch):
         """
         if not self.spec.has_moments:
             raise _no_moments("covariance")
-        return _covariance(self._moments, self.spec)
+        return self._moments.covariance.copy()
 
     @property
     def variance(self) -> FloatArray:
         """Variances of the columns, in the units of the data, shape (d,)."""
         if not self.spec.has_moments:
             raise _no_moments("variance")
-        return _variance(self._moments, self.spec)
+        return self._moments.variance.copy()
 
     @property
     def moments(self) -> tuple[FloatArray, FloatArray] | None:

@@ -14,6 +14,7 @@ E         entries of one family
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -33,6 +34,7 @@ from sketchshift.sketch.family import Family, Zone, families_of
 __all__ = [
     "CAPACITY_BITS",
     "WEIGHT_BITS",
+    "AnyTotals",
     "Entries",
     "EntrySums",
     "Layout",
@@ -58,13 +60,25 @@ _WAITING_BYTES = 2**23  # of totals that are added up at once
 
 
 class Layout:
-    """What slices of a spec are made of; :meth:`of` gives one for all users of a spec."""
+    """What slices of a spec are made of; :meth:`of` gives one for all users of a spec.
+
+    Attributes
+    ----------
+    families, dense, sparse, released : list of Family
+        All; those that every slice has; those with entries; those to which a row adds a bounded
+        amount, which private releases hold.
+    by_name : dict of str to Family
+        All by name.
+    width : int
+        Digits that every slice has.
+    """
 
     def __init__(self, spec: SketchSpec) -> None:
         self.spec = spec
         self.families = families_of(spec)
         self.dense = [family for family in self.families if not family.id_width]
         self.sparse = [family for family in self.families if family.id_width]
+        self.released = [family for family in self.families if family.row_square is not None]
         self.by_name: dict[str, Any] = {family.name: family for family in self.families}
         self.width = sum(family.width for family in self.dense)
 
@@ -174,8 +188,45 @@ class EntrySums:
         return found
 
 
+class AnyTotals(ABC):
+    """Integers of the families of a spec, exact or with noise, and what they say of the rows.
+
+    Attributes
+    ----------
+    layout : Layout
+        Of the spec.
+    scale : float
+        Standard deviation of the noise in each integer.
+    cell_factor : int
+        What integers of clipped cells were multiplied by before.
+    """
+
+    layout: Layout
+    scale = 0.0
+    cell_factor = 1
+
+    @abstractmethod
+    def integers(self, name: str, i: int = 0) -> Any:
+        """The integers of a family in slice i, as :meth:`Family.integers` gives them."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> float:
+        """Weight of the rows of a single slice, in steps of 2**-BITS."""
+
+    def decode(self, name: str) -> Any:
+        """What the integers of a family in a single slice say, as its ``decode`` tells it, once."""
+        if name not in self._decoded:
+            self._decoded[name] = self.layout.by_name[name].decode(self)
+        return self._decoded[name]
+
+    @cached_property
+    def _decoded(self) -> dict[str, Any]:
+        return {}
+
+
 @dataclass(eq=False)
-class Totals:
+class Totals(AnyTotals):
     """What the rows of n slices add up to.
 
     Attributes
@@ -217,7 +268,7 @@ class Totals:
         return int(self.counts[:, 1].sum())
 
     def integers(self, name: str, i: int = 0) -> Any:
-        """The integers of a family in slice i, as :meth:`Family.integers` gives them."""
+        """See :class:`AnyTotals`."""
         return self.layout.by_name[name].integers(self, i)
 
     def entry_floats(self, name: str) -> tuple[IntArray, FloatArray]:
@@ -360,7 +411,7 @@ class Totals:
 
     @property
     def weight(self) -> int:
-        """Weight of the rows of a single slice, in steps of 2**-BITS."""
+        """See :class:`AnyTotals`."""
         return int(self.weights[0])
 
     @property

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from sketchshift._typing import BoolArray, Float32Array, FloatArray, RealArray
+from sketchshift._typing import BoolArray, ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import Kernel, Runs
 from sketchshift.kernels.contract import G2, Accumulator
 from sketchshift.sketch.digits import Digits, to_floats
 from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
-from sketchshift.sketch.totals import Totals
+from sketchshift.sketch.totals import AnyTotals, Totals
 
 __all__ = ["WaveFamily"]
 
@@ -36,6 +37,11 @@ class WaveFamily(Family):
         else:
             accumulate = kernel.structured(structure.signs, structure.radii)
         return lambda: _WaveAdder(self._spec, accumulate)
+
+    def decode(self, totals: AnyTotals) -> ComplexArray:
+        """Their mean over the rows, divided by the root of m: shape (m,)."""
+        cosines, sines = totals.integers(self.name) / totals.weight
+        return np.asarray((cosines + 1j * sines) / math.sqrt(self.shape[1]))
 
     def cut(self, digits: Digits, prefix: Family) -> Digits:
         """Those of the first frequencies."""

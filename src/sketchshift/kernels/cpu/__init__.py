@@ -12,7 +12,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
+from sketchshift._typing import (
+    ComplexArray,
+    Digits,
+    Float32Array,
+    FloatArray,
+    IntArray,
+    RealArray,
+)
 from sketchshift.kernels.contract import (
     BITS,
     CELL_WEIGHT_BITS,
@@ -120,6 +127,23 @@ class CpuKernel(OnHost, Correlations):
     def cells(self, centers: Centers) -> CellAccumulator:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return CpuCells(self.variant, centers)
+
+    def central(
+        self,
+        products: Digits,
+        weights: Digits | None = None,
+        left: Digits | None = None,
+        right: Digits | None = None,
+        bits: int = 0,
+    ) -> FloatArray:
+        """See :class:`~sketchshift.kernels.contract.Kernel`."""
+        (G, E, n), r = products.shape, 0 if left is None else left.shape[2]
+        weights = np.zeros((G, n), dtype=np.int32) if weights is None else weights
+        arrays = weights, products, left, right
+        given = [None if a is None else np.ascontiguousarray(a) for a in arrays]
+        result = np.empty((G, E))
+        self.variant.call("central", *given, G, E, r, n, bits, result)
+        return result
 
     def correlate(
         self, points: FloatArray, turns: Float32Array, residual: RealArray

@@ -22,7 +22,7 @@ __all__ = ["FILE", "Variant", "aligned_copy", "aligned_zeros", "load_variant", "
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FILE = Path(__file__).with_name("kernels.native" + SUFFIX)  # a name that is no module of Python
 CHOICE = "SKETCHSHIFT_SIMD"
-TABLE_VERSION = 4  # of native/table.h
+TABLE_VERSION = 5  # of native/table.h
 REMEDY = "Install sketchshift again, which brings them"
 
 _Array, _Size, _Real, _Flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_int32
@@ -45,6 +45,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         *(None, *[_Array] * 5, _Size, _Size, *[_Array] * 3, _Size, _Real, _Real, _Array),
     ),
     "project": (None, _Array, _Size, _Size, _Array, _Size, _Array),
+    "central": (None, *[_Array] * 4, *[_Size] * 5, _Array),
     "rotate": (None, *[_Array] * 3, _Size, _Size, _Array, _Array),
     "correlation": (None, _Array, _Size, _Size, _Array, _Size, *[_Array] * 3),
     "match": (_Real, *_PROBLEM, *[_Array] * 3, _Size, _Array),
