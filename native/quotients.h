@@ -16,10 +16,15 @@ struct Signed {
     bool is_negative;
 };
 
-// The integer of n digits d_i, from -2**31 to 2**31 - 1 each: the sum of d_i 2**(32 i).
-static Signed signed_of(const int32_t *digits, int64_t n) {
+// The integer of 2 or 4 digits d_i, from -2**31 to 2**31 - 1 each: the sum of d_i 2**(32 i).
+template <int DIGITS>
+ALWAYS_INLINE Signed signed_of(const int32_t *digits) {
+    if (DIGITS == 2) {
+        const int64_t sum = digits[1] * ((int64_t)1 << 32) + digits[0];
+        return {sum < 0 ? -(uint64_t)sum : (uint64_t)sum, sum < 0};
+    }
     Word sum = 0;
-    for (int64_t i = n; i-- > 0;) sum = (sum << 32) + (Word)(int64_t)digits[i];
+    for (int i = DIGITS; i-- > 0;) sum = (sum << 32) + (Word)(int64_t)digits[i];
     const bool is_negative = (sum >> 127) != 0;
     return {is_negative ? -sum : sum, is_negative};
 }
@@ -124,14 +129,17 @@ static double quotient(Wide a, Wide b) {
 }
 
 // (W P - 2**bits <L, R>) / W**2; P / W where there are no L and R.
-static double central(Word W, Signed P, const int32_t *left, const int32_t *right, int64_t r, int64_t n,
-                      int bits) {
-    if (r == 0 && W == 1) return P.is_negative ? -(double)P.size : (double)P.size;
+template <int DIGITS>
+double central(Word W, Signed P, const int32_t *left, const int32_t *right, int64_t r, int bits) {
+    if (r == 0 && W == 1) {
+        const double size = P.size >> 63 ? (double)P.size : (double)(int64_t)P.size;
+        return P.is_negative ? -size : size;
+    }
     Wide sum;
     sum.add(Wide(Columns(r == 0 ? 1 : W, P.size)), P.is_negative);
     Columns taken[2];  // products above and below 0
     for (int64_t k = 0; k < r; k++) {
-        const Signed L = signed_of(left + k * n, n), R = signed_of(right + k * n, n);
+        const Signed L = signed_of<DIGITS>(left + k * DIGITS), R = signed_of<DIGITS>(right + k * DIGITS);
         taken[L.is_negative != R.is_negative].add(L.size, R.size);
     }
     for (int i = 0; r != 0 && i < 2; i++) {
@@ -147,16 +155,25 @@ static double central(Word W, Signed P, const int32_t *left, const int32_t *righ
     return is_negative ? -found : found;
 }
 
-// weights (G,), products (G, E), left and right (G, E, r), all of n digits; result (G, E) OUT. W is at least 1.
-static void central_moments(const int32_t *weights, const int32_t *products, const int32_t *left,
-                            const int32_t *right, int64_t G, int64_t E, int64_t r, int64_t n, int64_t bits,
-                            double *result) {
+template <int DIGITS>
+void central_moments(const int32_t *weights, const int32_t *products, const int32_t *left, const int32_t *right,
+                     int64_t G, int64_t E, int64_t r, int bits, double *result) {
     for (int64_t i = 0; i < G; i++) {
-        const Signed W = signed_of(weights + i * n, n);
+        const Signed W = signed_of<DIGITS>(weights + i * DIGITS);
         for (int64_t k = i * E; k < (i + 1) * E; k++)
-            result[k] = central(W.is_negative || W.size == 0 ? 1 : W.size, signed_of(products + k * n, n),
-                                left + k * r * n, right + k * r * n, r, n, (int)bits);
+            result[k] = central<DIGITS>(W.is_negative || W.size == 0 ? 1 : W.size,
+                                        signed_of<DIGITS>(products + k * DIGITS), left + k * r * DIGITS,
+                                        right + k * r * DIGITS, r, bits);
     }
+}
+
+// weights (G,), products (G, E), left and right (G, E, r), of two digits or four each; result (G, E) OUT. W is
+// at least 1.
+static void central_moments_of(const int32_t *weights, const int32_t *products, const int32_t *left,
+                               const int32_t *right, int64_t G, int64_t E, int64_t r, int64_t n, int64_t bits,
+                               double *result) {
+    const auto run = n == 2 ? central_moments<2> : central_moments<4>;
+    run(weights, products, left, right, G, E, r, (int)bits, result);
 }
 
 }  // namespace VARIANT

@@ -72,7 +72,7 @@ const Kernels TABLE_OF(VARIANT) = {
     VARIANT::add_cells,
     VARIANT::add_wide_cells,
     VARIANT::project,
-    VARIANT::central_moments,
+    VARIANT::central_moments_of,
     VARIANT::rotate_rows,
     VARIANT::correlation,
     VARIANT::match_of,

@@ -535,8 +535,8 @@ class Kernel(Protocol):
 
         .. math:: \frac{W P - 2^b \sum_k L_k R_k}{W^2}
 
-        An integer is the sum of its n digits d_i, from -2**31 to 2**31 - 1 each, times 2**(32 i);
-        its size is below 2**127, that of 2**b sum_k L_k R_k below 2**384.
+        An integer is the sum of its n digits d_i, from -2**31 to 2**31 - 1 each, times 2**(32 i):
+        of two below 2**63, or four below 2**127. That of 2**b sum_k L_k R_k is below 2**384.
 
         Parameters
         ----------

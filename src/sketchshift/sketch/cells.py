@@ -141,7 +141,8 @@ class CellSums:
         that is so of the sum of all variances, and those along the axes are of rounded numbers.
         """
         kernel, d, one = select_kernel(), centers.shape[1], 2.0**bits
-        n, S, Q = digits[:, 0], digits[:, 1 : 1 + d], digits[:, 1 + d :]
+        n, Q = digits[:, 0], digits[:, 1 + d :]
+        S = np.ascontiguousarray(digits[:, 1 : 1 + d])
         numbers, step = kernel.central(digits), steps[:, None]
         weights, sums = numbers[:, 0] / one, numbers[:, 1 : 1 + d] * step
         with np.errstate(over="ignore"):  # of rows beyond 1e154

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -68,62 +69,60 @@ class Moments:
     @cached_property
     def mean(self) -> FloatArray:
         """Of the rows, shape (d,)."""
-        spec, (sums, rests, *_) = self.spec, self._parts
+        spec = self.spec
         factor = spec.moment_unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
-        quotients = select_kernel().central(_joined(sums, rests)[None], self.digits[1:2])[0]
-        return spec.center_vector + spec.scale_vector * (self._known(quotients) * factor)
+        quotients = self._central(self._sums[0], factor)
+        return np.asarray(spec.center_vector + spec.scale_vector * quotients)
 
     @cached_property
     def variance(self) -> FloatArray:
         """Of the columns, shape (d,)."""
-        d = self.spec.n_features
-        squares = self._parts[3][_diagonal(d, self.spec.has_full_covariance)]
-        values = self._central(squares, np.arange(d), np.arange(d))
-        return np.maximum(values, 0.0)  # rounded weights may leave -1e-10 for 0
+        i, j = self._pairs
+        return np.maximum(self._products[i == j], 0.0)  # rounded weights may leave -1e-10 for 0
 
     @cached_property
     def covariance(self) -> FloatArray:
         """Of the columns, shape (d, d); NaN off the diagonal where squares alone are kept."""
-        d = self.spec.n_features
+        d, (i, j) = self.spec.n_features, self._pairs
         covariance = np.full((d, d), np.nan)
-        if self.spec.has_full_covariance:
-            i, j = np.triu_indices(d)
-            covariance[i, j] = covariance[j, i] = self._central(self._parts[3], i, j)
+        covariance[i, j] = covariance[j, i] = self._products
         np.fill_diagonal(covariance, self.variance)
         return covariance
 
     @property
-    def _parts(self) -> list[Digits]:
-        """Sums, rests, partial rests and products."""
-        return np.split(self.digits[2:], self.spec.n_features * np.arange(1, 4))
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        return _pairs(self.spec.n_features, self.spec.has_full_covariance)
 
-    def _known(self, values: FloatArray) -> FloatArray:
-        return values if self.weight != 0.0 else np.full_like(values, np.nan)
+    @cached_property
+    def _sums(self) -> Digits:
+        """Sums with their rests, and with those of rows of partial weight, shape (2, d, 4)."""
+        d = self.spec.n_features
+        sums, *rests = self.digits[2 : 2 + 3 * d].reshape(3, d, _DIGITS)
+        return carry(shifted(sums, _DIGITS, LIMB_BITS) + rests, _DIGITS)
 
-    def _central(self, products: Digits, i: IntArray, j: IntArray) -> FloatArray:
-        """Covariances of columns i and j, from their products: (W p - s s^T) / W^2.
+    @cached_property
+    def _products(self) -> FloatArray:
+        """Covariances of columns, from their products p and sums s: (W p - s s^T) / W^2.
 
         In one unit: W counts 2**WEIGHT_BITS a row, s 2**LIMB_BITS a step, p one a squared step.
         """
-        unit, scale = self.spec.moment_unit, self.spec.scale_vector
-        sums = _joined(self._parts[0], self._parts[2])
-        pairs = sums[i][None, :, None], sums[j][None, :, None]
+        spec, (i, j) = self.spec, self._pairs
+        pairs = [self._sums[1][None, k, None] for k in (i, j)]
+        factor = spec.moment_unit**2 * 2.0 ** (WEIGHT_BITS - 2 * MOMENT_BITS)
         bits = WEIGHT_BITS - 2 * LIMB_BITS
-        values = select_kernel().central(products[None], self.digits[1:2], *pairs, bits)[0]
-        factor = unit**2 * 2.0 ** (WEIGHT_BITS - 2 * MOMENT_BITS)
-        return self._known(values) * factor * scale[i] * scale[j]
+        values = self._central(self.digits[2 + 3 * spec.n_features :], factor, *pairs, bits)
+        return np.asarray(values * spec.scale_vector[i] * spec.scale_vector[j])
 
-
-def _joined(sums: Digits, rests: Digits) -> Digits:
-    """Sums (d, 4) with their rests, in the unit of these."""
-    return carry(shifted(sums, _DIGITS, LIMB_BITS) + rests, _DIGITS)
+    def _central(self, products: Digits, factor: float, *others: Any) -> FloatArray:
+        """What the kernel makes of products (e, 4) and the finer weight, times a power of two."""
+        values = select_kernel().central(products[None], self.digits[1:2], *others)[0]
+        return np.asarray(values * (factor if self.weight else np.nan))
 
 
 @lru_cache(maxsize=64)
-def _diagonal(d: int, has_full_covariance: bool) -> IntArray:
-    """Where the squares of the columns stand among the products."""
-    k = np.arange(d)
-    return k * d - k * (k - 1) // 2 if has_full_covariance else k
+def _pairs(d: int, has_full_covariance: bool) -> tuple[IntArray, IntArray]:
+    """The columns of each product."""
+    return np.triu_indices(d) if has_full_covariance else (np.arange(d), np.arange(d))
 
 
 class MomentFamily(Family):
@@ -169,7 +168,8 @@ class MomentFamily(Family):
         d, limb, count = spec.n_features, 2.0**LIMB_BITS, u[:, None]
         S, R, Q = (numbers[:, 2 + i * d : 2 + (i + 1) * d] for i in range(3))
         P, F = numbers[:, 2 + 3 * d :], F[:, None]
-        squares = P[:, _diagonal(d, spec.has_full_covariance)]
+        i, j = _pairs(d, spec.has_full_covariance)
+        squares = P[:, i == j]
         is_rest = np.maximum(np.abs(R), np.abs(Q)) <= count * 2.0 ** (LIMB_BITS - 1)
         # float64 rounds F x'
         reach = F * 2.0 ** (_REACH_BITS + LIMB_BITS - WEIGHT_BITS) + count * 2**9
@@ -182,7 +182,6 @@ class MomentFamily(Family):
         is_rest &= rounded**2 * 2.0 ** (WEIGHT_BITS - 2 * LIMB_BITS) <= bound * _CLOSE
         sound &= is_rest.all(axis=1)
         if P.shape[1] > d:
-            i, j = np.triu_indices(d)
             sound &= (squares[:, i] * squares[:, j] * _CLOSE >= P**2).all(axis=1)
         return np.asarray(sound)
 
