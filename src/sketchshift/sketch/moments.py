@@ -78,7 +78,8 @@ class Moments:
     def variance(self) -> FloatArray:
         """Of the columns, shape (d,)."""
         i, j = self._pairs
-        return np.maximum(self._products[i == j], 0.0)  # rounded weights may leave -1e-10 for 0
+        values = self._products[i == j]
+        return np.asarray(np.maximum(values, 0.0))  # rounded weights may leave -1e-10 for 0
 
     @cached_property
     def covariance(self) -> FloatArray:
