@@ -21,7 +21,7 @@ import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.decoders.gaussians import GaussianFit, GaussianFitter, in_threads
-from sketchshift.decoders.mixture import Mixture, Points, as_shares
+from sketchshift.decoders.mixture import Mixture, Points, as_shares, means_by
 from sketchshift.decoders.points import (
     Partition,
     exchange_gains,
@@ -371,8 +371,8 @@ class CellFit:
         inside = is_drawn[labels]
         places, weights, labels = places[inside], weights[inside], labels[inside]
         mass = np.bincount(labels, weights, minlength=J).astype(np.float64)
-        rests = places - _means_by(labels, weights, places, mass)[labels]
-        present = _means_by(labels, weights, rests**2, mass)
+        rests = places - means_by(labels, weights, places, mass)[labels]
+        present = means_by(labels, weights, rests**2, mass)
         is_flat = present <= 1e-12 * sums.variances.max()
         factors = np.sqrt(np.where(is_flat, 0.0, sums.variances / np.where(is_flat, 1.0, present)))
         moved = self._lift(sums.means[labels] + rests * factors[labels], labels)
@@ -526,18 +526,10 @@ def draw_pairs(
     numbers = 2.0 * uniforms(seed, Purpose.SAMPLE, np.arange(len(labels)), means.shape[1]) - 1.0
     if root is not None:
         numbers = numbers @ root
-    squares = _means_by(labels, np.ones(len(labels)), numbers**2, pairs)
+    squares = means_by(labels, np.ones(len(labels)), numbers**2, pairs)
     rests = numbers * np.sqrt(variances / np.where(squares > 0.0, squares, 1.0))[labels]
     middles, parts = means[labels], (weights / (2.0 * pairs.clip(1)))[labels]
     return np.concatenate([middles + rests, middles - rests]), np.concatenate([parts, parts])
-
-
-def _means_by(
-    labels: IntArray, weights: FloatArray, values: FloatArray, mass: FloatArray
-) -> FloatArray:
-    """Weighted means of values (n, d) by label, of which each has a mass (J,): (J, d)."""
-    sums = [np.bincount(labels, weights * column, minlength=len(mass)) for column in values.T]
-    return np.asarray(np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None])
 
 
 @dataclass(frozen=True, eq=False)

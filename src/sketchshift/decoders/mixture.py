@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchshift._typing import ComplexArray, FloatArray, RealArray
+from sketchshift._typing import ComplexArray, FloatArray, IntArray, RealArray
 from sketchshift.errors import SpecError
 
-__all__ = ["Mixture", "Points", "as_shares", "wave_of"]
+__all__ = ["Mixture", "Points", "as_shares", "means_by", "wave_of"]
 
 _TURN = 2.0 * math.pi
 
@@ -164,6 +164,14 @@ def as_shares(weights: FloatArray) -> FloatArray:
     """Weights that add up to 1; all alike where they are all zero. There may be none."""
     weights = weights if weights.any() else np.ones_like(weights)
     return np.asarray(weights / (weights.sum() or 1.0))
+
+
+def means_by(
+    labels: IntArray, weights: FloatArray, values: FloatArray, mass: FloatArray
+) -> FloatArray:
+    """Weighted means of values (n, c) by label, of which each has a mass (k,): (k, c)."""
+    sums = [np.bincount(labels, weights * column, minlength=len(mass)) for column in values.T]
+    return np.asarray(np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None])
 
 
 def wave_of(S: FloatArray, omega: FloatArray, wave: ComplexArray) -> ComplexArray:

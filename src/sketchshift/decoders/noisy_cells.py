@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift.decoders.mixture import means_by
 from sketchshift.features import Cells
 from sketchshift.kernels import select_kernel
 from sketchshift.sketch.clipped import NoisyCells
@@ -63,7 +64,7 @@ def move_to_cells(
     spreads = _blend(guess.spreads, stated.spreads, (told.square_std / per_row) ** 2, ones, is_sure)
     ratio = np.maximum(spreads, 0.0) / np.maximum(guess.spreads, 1e-300)
     stretch = np.where(is_sure[:, None], np.clip(np.sqrt(ratio), *STRETCH), 1.0)
-    middles = _means_by(labels, weights, places, len(n_points))
+    middles = means_by(labels, weights, places, guess.weights[:, 0])
     moved = (middles + means - guess.means)[labels] + (places - middles[labels]) * stretch[labels]
     shares = np.maximum(masses, 0.0) / np.maximum(guess.weights, 1e-300)
     is_new = (n_points == 0) & (told.weights > SURE * told.weight_std)
@@ -99,10 +100,11 @@ class _Summary:
         lengths, radii = np.linalg.norm(offsets, axis=1), told.radii[labels]
         offsets *= np.minimum(1.0, radii / np.maximum(lengths, 1e-300))[:, None]
         squares = np.minimum(lengths, radii)[:, None] ** 2
-        means = _means_by(labels, weights, offsets, J)
-        spreads = _means_by(labels, weights, squares, J)
+        mass = np.bincount(labels, weights, minlength=J).astype(np.float64)
+        means = means_by(labels, weights, offsets, mass)
+        spreads = means_by(labels, weights, squares, mass)
         spreads -= np.square(means).sum(axis=1, keepdims=True)
-        return cls(_sums_by(labels, weights, J)[:, None], means, np.maximum(spreads, 0.0))
+        return cls(mass[:, None], means, np.maximum(spreads, 0.0))
 
 
 def _blend(
@@ -123,13 +125,3 @@ def _blend(
     unit = np.where(is_sure, sizes / noise, 0.0).sum()
     errors = sizes * max(0.0, (excess - chance) / max(unit, 1e-300))
     return guess + off * np.where(is_sure, errors / (errors + noise), 0.0)[:, None]
-
-
-def _sums_by(labels: IntArray, values: FloatArray, J: int) -> FloatArray:
-    return np.bincount(labels, values, minlength=J).astype(np.float64)
-
-
-def _means_by(labels: IntArray, weights: FloatArray, values: FloatArray, J: int) -> FloatArray:
-    """Weighted means of values (n, c) by label: (J, c), 0 where there are none."""
-    total = np.maximum(_sums_by(labels, weights, J), 1e-300)
-    return np.column_stack([_sums_by(labels, weights * v, J) / total for v in values.T])

@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchshift._kmeans import nearest_two, weighted_kmeans
 from sketchshift._typing import FloatArray, IntArray
-from sketchshift.decoders.mixture import Mixture, Points, as_shares
+from sketchshift.decoders.mixture import Mixture, Points, as_shares, means_by
 from sketchshift.decoders.noisy_cells import move_to_cells
 from sketchshift.decoders.paper.refine import choose, hard_threshold, merge_nearest, refine
 from sketchshift.decoders.problem import Problem
@@ -153,15 +153,17 @@ class Partition:
         sums = np.bincount(self.labels, points.weights, minlength=len(self.centers))
         return sums.astype(np.float64)
 
-    def covariances(self, points: Points) -> FloatArray:
-        """Covariances within the cells, shape (k, d, d): O(n d^2)."""
+    def covariances(self, points: Points, *, full: bool = True) -> FloatArray:
+        """Covariances within the cells, (k, d, d) in O(n d^2), or variances (k, d) in O(n d)."""
         order = np.argsort(self.labels, kind="stable")
         ends = np.cumsum(np.bincount(self.labels, minlength=len(self.centers)))[:-1]
         rests = np.split((points.places - self.centers[self.labels])[order], ends)
         weights = np.split(points.weights[order], ends)
-        return np.array(
-            [(x.T * w) @ x / (w.sum() or 1.0) for x, w in zip(rests, weights, strict=True)]
-        )
+        sums = [
+            ((x.T * w) @ x if full else w @ x**2) / (w.sum() or 1.0)
+            for x, w in zip(rests, weights, strict=True)
+        ]
+        return np.array(sums)
 
 
 @dataclass(frozen=True)
@@ -395,10 +397,8 @@ def lloyd_from(
 
 def means_by_label(points: Points, labels: IntArray, centers: FloatArray) -> FloatArray:
     """Means of the cells; a cell without weight keeps its center."""
-    k, weights = len(centers), points.weights
-    mass = np.bincount(labels, weights, minlength=k)
-    sums = [np.bincount(labels, weights * column, minlength=k) for column in points.places.T]
-    means = np.column_stack(sums) / np.where(mass > 0.0, mass, 1.0)[:, None]
+    mass = np.bincount(labels, points.weights, minlength=len(centers)).astype(np.float64)
+    means = means_by(labels, points.weights, points.places, mass)
     return np.where(mass[:, None] > 0.0, means, centers)
 
 

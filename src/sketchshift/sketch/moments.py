@@ -151,7 +151,7 @@ class MomentFamily(Family):
     def decode(self, totals: AnyTotals) -> Moments:
         """Weight, mean and covariance of the rows."""
         assert isinstance(totals, Totals)
-        return Moments(self._spec, totals.dense[self.name].reshape(-1, _DIGITS))
+        return Moments(self._spec, totals.dense[self.name][0].reshape(-1, _DIGITS))
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Each weight against the other, sums within reach, products as of real numbers."""

@@ -96,6 +96,8 @@ class OutlierFamily(Family):
         digits = own.digits.reshape(-1, self.n_integers, self.n_digits)
         origins = self._origins[own.names[:, 2]]
         sums = CellSums.of(digits, origins, steps, CELL_WEIGHT_BITS, self.axes)
+        if not len(own):
+            return Outliers(sums, sums, sums)
         is_outer, is_shell = own.names[:, 1] == Zone.OUTER, own.names[:, 2] != NOWHERE
         return Outliers(sums[is_outer & is_shell], sums[is_outer & ~is_shell], sums[~is_outer])
 
