@@ -419,18 +419,21 @@ class _OfCells(TurnkeyFit):
         centroids = self.fit.keep_possible(centroids)
         bound = certify(sketch, centroids).cost_bound
         cost = sum(self.fit.costs(self.points, cells, sketch.spec.scale_vector))
-        trust = self._judge(sketch, centroids, cells)
+        trust = self._judge(sketch, centroids, cells, bound)
         return replace(
             decoding, centroids=centroids, cost=min(cost, bound), cost_bound=bound, trust=trust
         )
 
-    def _judge(self, sketch: Sketch, centroids: FloatArray, cells: Partition) -> Trust:
+    def _judge(
+        self, sketch: Sketch, centroids: FloatArray, cells: Partition, bound: float
+    ) -> Trust:
         """How far the clusters can be trusted, by the distances that they were found by."""
         spec, fit = sketch.spec, self.fit
         is_scaled = isinstance(spec.scale, tuple)
         scale = np.ones(spec.n_features) if is_scaled else spec.scale_vector
         rows = ([fit.sums, fit.far], [fit.sums, sketch.outer, sketch.far])
-        inside, of_all = (bound_cost(sketch, centroids, sums, scale).cost_bound for sums in rows)
+        inside = bound_cost(sketch, centroids, rows[0], scale).cost_bound
+        of_all = bound_cost(sketch, centroids, rows[1], scale).cost_bound if is_scaled else bound
         cost, of_light = fit.costs(self.points, cells, scale)
         is_exact = fit.is_exact and cost <= FLOAT_ROUNDING * float(fit.variances @ scale**2)
         return Trust.of(
@@ -511,9 +514,12 @@ class WideRows(CellRows):
         starts = [means_by_label(few, part.labels, few.places[:k]) for part in found]
         return exchange.settle(self.points, [*starts, groups] if len(groups) == k else starts)
 
-    def _judge(self, sketch: Sketch, centroids: FloatArray, cells: Partition) -> Trust:
+    def _judge(
+        self, sketch: Sketch, centroids: FloatArray, cells: Partition, bound: float
+    ) -> Trust:
         """As of few columns; but rows unlike those of the plan hide more than the axes show."""
-        trust, doubt = super()._judge(sketch, centroids, cells), self.fit.doubt(len(centroids))
+        trust = super()._judge(sketch, centroids, cells, bound)
+        doubt = self.fit.doubt(len(centroids))
         if not trust.is_good or not doubt:
             return trust
         return replace(trust, is_good=False, sentence=f"{trust.sentence} {doubt}")
