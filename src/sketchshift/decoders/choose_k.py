@@ -20,13 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchshift._typing import ComplexArray, FloatArray
+from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._validation import check_integer
 from sketchshift.decoders.decoder import KCurve
 from sketchshift.decoders.gaussians import GaussianFitter
 from sketchshift.decoders.mixture import Mixture, Points, wave_of
 from sketchshift.decoders.paper.refine import merge_nearest
-from sketchshift.decoders.points import KMeans, Partition, lloyd_from
+from sketchshift.decoders.points import KMeans, lloyd_from
 from sketchshift.decoders.problem import Problem
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS, clusters_served
@@ -136,7 +136,7 @@ class ChoiceOfK:
         """
         rule = _Misfit(problem, self)
         found = [
-            rule.of_cells(points, Partition(centers, assign(points.places, centers), 0.0))
+            rule.of_cells(points, assign(points.places, centers), len(centers))
             for centers in self.nested_centers(points, max_clusters, seed, kmeans)
         ]
         misfit, within = np.array(found[::-1]).T
@@ -244,19 +244,18 @@ class _Misfit:
         variances = np.maximum(1.0 - np.abs(self.zeta) ** 2, 0.0) / self.count
         return float(self.weights @ (variances + self.floor))
 
-    def of_cells(self, points: Points, cells: Partition) -> tuple[float, float]:
-        """Misfit of cells as Gaussians, and the inertia within them.
+    def of_cells(self, points: Points, labels: IntArray, k: int) -> tuple[float, float]:
+        """Misfit of k cells as Gaussians, and the inertia within them.
 
         The geometric mean of two: of Gaussians with the covariances of the cells,
         which fit all shapes, in many columns two clusters at once too; and of round ones, which
         tell those apart. A single one has its shape in both.
         """
-        (d, m), cells = self.turns.shape, cells.around_means(points)
-        k, shares = len(cells.centers), cells.shares(points)
-        covariances = cells.covariances(points, full=points.places.shape[1] <= self.full)
+        shares, means, covariances = _moments(points, labels, k, self.full)
+        d, m = self.turns.shape
         sizes = np.array([S.trace() if S.ndim == 2 else S.sum() for S in covariances])
         omega = 2.0 * math.pi * self.turns.astype(np.float64)
-        waves = select_kernel().features(cells.centers, self.turns) * math.sqrt(m)
+        waves = select_kernel().features(means, self.turns) * math.sqrt(m)
         sums = np.zeros((2, m), dtype=np.complex128)
         for share, S, size, wave in zip(shares, covariances, sizes, waves, strict=True):
             shapes = (S, np.full(d, size / d) if k > 1 else S)
@@ -264,3 +263,21 @@ class _Misfit:
                 sums[j] += share * wave_of(shape, omega, wave)
         squares = np.abs(self.zeta - sums) ** 2 @ self.weights
         return float(squares.prod()) ** 0.25, float(shares @ sizes)
+
+
+def _moments(
+    points: Points, labels: IntArray, k: int, full: int
+) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+    """Shares (k,), means (k, d) and covariances of cells; beyond 64 columns, variances."""
+    shares, means, covariances = np.zeros(k), np.zeros((k, points.places.shape[1])), []
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=k))
+    for i, inside in enumerate(np.split(order, ends[:-1])):
+        X, weights = points.places[inside], points.weights[inside]
+        shares[i] = weights.sum()
+        weights = weights / (shares[i] or 1.0)
+        means[i] = weights @ X
+        rests = X - means[i]
+        is_full = X.shape[1] <= full
+        covariances.append((rests.T * weights) @ rests if is_full else weights @ rests**2)
+    return shares, means, covariances

@@ -153,17 +153,15 @@ class Partition:
         sums = np.bincount(self.labels, points.weights, minlength=len(self.centers))
         return sums.astype(np.float64)
 
-    def covariances(self, points: Points, *, full: bool = True) -> FloatArray:
-        """Covariances within the cells, (k, d, d) in O(n d^2), or variances (k, d) in O(n d)."""
+    def covariances(self, points: Points) -> FloatArray:
+        """Covariances within the cells, shape (k, d, d): O(n d^2)."""
         order = np.argsort(self.labels, kind="stable")
         ends = np.cumsum(np.bincount(self.labels, minlength=len(self.centers)))[:-1]
         rests = np.split((points.places - self.centers[self.labels])[order], ends)
         weights = np.split(points.weights[order], ends)
-        sums = [
-            ((x.T * w) @ x if full else w @ x**2) / (w.sum() or 1.0)
-            for x, w in zip(rests, weights, strict=True)
-        ]
-        return np.array(sums)
+        return np.array(
+            [(x.T * w) @ x / (w.sum() or 1.0) for x, w in zip(rests, weights, strict=True)]
+        )
 
 
 @dataclass(frozen=True)
