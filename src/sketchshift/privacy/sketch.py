@@ -324,7 +324,7 @@ def encode(fingerprint: str, totals: NoisyTotals, ledger: Ledger) -> bytes:
         "fingerprint": fingerprint,
         "ledger": ledger.to_dict(),
         "scale": totals.scale,
-        "spec": json.loads(totals.layout.header_end),
+        "spec": json.loads(totals.layout.spec.to_json()),
     }
     return pack(PRIVATE_MAGIC, header, totals.vector.astype("<i8").tobytes())
 
