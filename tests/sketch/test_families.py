@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.features import Origin
+from sketchshift.features import Ball
 from sketchshift.kernels import BITS
 from sketchshift.privacy.release import release_vector, sensitivity
 from sketchshift.sketch import family as module
@@ -19,7 +19,7 @@ from sketchshift.sketch.moments import Moments
 from sketchshift.sketch.totals import Totals
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=12, bandwidth=0.8)
-PUBLIC = replace(SPEC, origin=Origin("declared", 100.0))
+PUBLIC = SPEC.replaced(rows=replace(SPEC.rows, onto=Ball("declared", 100.0)))
 X = np.random.default_rng(3).normal(size=(500, 2))
 
 
@@ -142,7 +142,7 @@ def test_moments_have_names_that_read_as_the_definition_says():
     rows, weights = np.array([[0.5, -0.25], [0.125, 1.0]]), np.array([1.0, 0.5])
     integers = ss.sketch(rows, SPEC, sample_weight=weights)._totals.integers("moments")
     moments = Moments.of(integers, SPEC)
-    steps = rows * 2**16 / SPEC.moment_unit
+    steps = rows * 2**16 / SPEC.rows.unit
 
     def rounded(values):
         return [round(float(value)) for value in values]

@@ -37,7 +37,7 @@ from sketchshift.drift.noise import (
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec, Spectrum
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.features.spec import directions_of
+from sketchshift.features.rows import directions_of
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
@@ -103,7 +103,7 @@ class Population:
         if isinstance(n_clusters, str) and n_clusters != "auto":
             must = f'"auto", None or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error(caller, "n_clusters", must, n_clusters)
-        if n_clusters == "auto" and whole.spec.spectrum is not None:
+        if n_clusters == "auto" and whole.spec.noise is not None:
             n_clusters = None  # a plan for drift keeps nothing to decode
         k = 1 if n_clusters is None or isinstance(n_clusters, str) else n_clusters
         check_decodable(whole, k, seed, caller)
@@ -170,7 +170,7 @@ class Population:
     @property
     def _spectrum(self) -> Spectrum | None:
         """What the plan knows of the noise; None with noise that it does not know of."""
-        return self.whole.spec.spectrum if self.whole.noise_std == 0.0 else None
+        return self.whole.spec.noise if self.whole.noise_std == 0.0 else None
 
     @property
     def _is_wide(self) -> bool:
@@ -340,9 +340,9 @@ def _means(fit: TurnkeyFit, side: AnySketch, decoding: Decoding) -> FloatArray:
     if side.noise_std > 0.0:  # what its noise does to a mean has no law here
         return np.full_like(decoding.centroids, np.nan)
     points, spec = fit.refit(side), side.spec
-    places = spec.center_vector + points.places * spec.scale_vector
+    places = spec.rows.center_vector + points.places * spec.rows.scale_vector
     k = len(decoding.weights)
-    normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
+    normalised = (decoding.centroids - spec.rows.center_vector) * spec.rows.per_unit
     labels = assign(points.places, normalised)
     mass = np.bincount(labels, points.weights, minlength=k)
     sums = [np.bincount(labels, points.weights * column, minlength=k) for column in places.T]
@@ -627,7 +627,7 @@ OTHER, ENOUGH_ROWS = 0.1, 500
 
 def _warn_of_other_data(a: AnySketch, b: AnySketch) -> None:
     """Tell that a plan has measured the noise of other data than these two samples are of."""
-    spectrum = a.spec.spectrum
+    spectrum = a.spec.noise
     if spectrum is None or not spectrum.trace or min(a.count, b.count) < ENOUGH_ROWS:
         return
     traces = [trace_of(side.z, side.count) for side in (a, b)]
@@ -792,8 +792,12 @@ def score_rows(
 
 def _normalise(values: RealArray, spec: SketchSpec) -> FloatArray:
     """Rows as they are sketched."""
-    X = directions_of(values) if spec.metric == "cosine" else np.asarray(values, dtype=np.float64)
-    return np.asarray((X - spec.center_vector) * spec.per_unit)
+    X = (
+        directions_of(values)
+        if spec.rows.metric == "cosine"
+        else np.asarray(values, dtype=np.float64)
+    )
+    return np.asarray((X - spec.rows.center_vector) * spec.rows.per_unit)
 
 
 def _witness(

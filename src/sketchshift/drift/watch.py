@@ -16,7 +16,7 @@ import numpy as np
 
 from sketchshift._colours import colour_of
 from sketchshift._html import Cell, Html, Row, card, chip, curve, escape, grid, note
-from sketchshift._text import column_names, counted, visible
+from sketchshift._text import counted, visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._times import as_times, describe_keys
 from sketchshift._typing import BoolArray, FloatArray
@@ -823,7 +823,7 @@ class _Followed:
         j = int(np.argmax(np.abs(moves)))
         if abs(moves[j]) < NOTABLE:
             return "rows are spread otherwise, around the same means"
-        name = visible(column_names(self.whole.spec)[j])
+        name = visible(self.whole.spec.rows.labels[j])
         word = "rose" if moves[j] > 0.0 else "fell"
         return f"the mean of {name} {word} by {abs(moves[j]):.2g} standard deviations"
 

@@ -285,7 +285,7 @@ class CellFamily(GridFamily):
         """Adders that share the kernel's table of centers."""
         assert self._spec.cells is not None
         groups = self._spec.cells.groups
-        if self._spec.origin is not None:  # rows of releases are all in cells
+        if self._spec.rows.ball is not None:  # rows of releases are all in cells
             groups = replace(groups, limit=math.inf)
         accumulate = kernel.cells(groups)
         return lambda: CellAdder(self, kernel, accumulate, groups)

@@ -7,6 +7,7 @@ through all families without knowing them.
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift._validation import parameter_error
+from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import Kernel, Runs
 from sketchshift.sketch.digits import (
@@ -40,6 +43,7 @@ __all__ = [
     "WeightedRows",
     "Zone",
     "families_of",
+    "register_family",
 ]
 
 
@@ -238,6 +242,44 @@ FAMILIES: list[Callable[[SketchSpec], Family | None]] = []
 """What makes each family that a spec asks for, or None, in the order of the file."""
 
 
+REGISTERED: dict[str, Callable[..., Family]] = {}
+"""What makes each family that others registered, by its name."""
+
+
+def register_family(family: type[Family]) -> type[Family]:
+    """Register a family of integers, for ``SketchSpec.of(rows, families={name: parameters})``.
+
+    Parameters
+    ----------
+    family : type
+        A :class:`Family` with a name that no other has, made as ``family(spec, **parameters)``.
+        Parameters are what JSON can hold. They are part of the spec, so sketches with others do
+        not merge. Whoever reads a sketch must have imported the module that registers its families.
+
+    Returns
+    -------
+    family : type
+        The same, so that this is a decorator, too.
+    """
+    if family.name in REGISTERED and REGISTERED[family.name] is not family:
+        raise parameter_error("register_family", "name", "one that no family has", family.name)
+    REGISTERED[family.name] = family
+    return family
+
+
 def families_of(spec: SketchSpec) -> list[Family]:
     """Return the families that are summed with a spec. Draws and allocates nothing."""
-    return [family for make in FAMILIES if (family := make(spec)) is not None]
+    found = [family for make in FAMILIES if (family := make(spec)) is not None]
+    for name, parameters in spec.families:
+        if name not in REGISTERED:
+            msg = (
+                f"the plan sums {name!r}, a family that this process does not know. Import the "
+                "module that registers it first: `import sketchshift_papers`, or your own."
+            )
+            raise SpecError(msg)
+        try:
+            found.append(REGISTERED[name](spec, **json.loads(parameters)))
+        except TypeError as cause:
+            msg = f"the family {name!r} does not take the parameters of this plan ({cause})."
+            raise SpecError(msg) from None
+    return found

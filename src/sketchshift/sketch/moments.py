@@ -174,7 +174,7 @@ class _MomentAdder:
 
     def _add_limbs(self, rows: WeightedRows, limbs: IntArray, runs: Runs) -> None:
         if self._d:
-            unit, full = self._spec.moment_unit, self._spec.has_full_covariance
+            unit, full = self._spec.rows.unit, self._spec.has_full_covariance
             self._kernel.moments(rows.values, rows.shares, unit, limbs, runs, full=full)
 
     @staticmethod

@@ -20,16 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._html import Cell, Html, Row, card, facts, fold, grid, note
 from sketchshift._paths import Place
-from sketchshift._text import (
-    column_names,
-    counted,
-    meaningful,
-    number,
-    rows_in_words,
-    size_in_words,
-)
+from sketchshift._registry import show_card
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
 from sketchshift.errors import (
@@ -53,7 +45,6 @@ __all__ = [
     "check_removal",
     "check_same_spec",
     "merge_sketches",
-    "show_columns",
 ]
 
 # What a decoder needs of a sketch, whether its totals are exact or noisy.
@@ -135,7 +126,7 @@ class AnySketch(ABC):
     def expected_outline(self) -> tuple[FloatArray, FloatArray]:
         """What the spec expects: its center, and a total variance of 1 in normalised units."""
         spec = self.spec
-        return spec.center_vector, np.diag(spec.scale_vector**2 / spec.n_features)
+        return spec.rows.center_vector, np.diag(spec.rows.scale_vector**2 / spec.n_features)
 
     @property
     def frequencies(self) -> Frequencies:
@@ -213,30 +204,6 @@ def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
     raise IncompatibleSketchesError(msg, a._one_plan, verb=verb, left=a.spec, right=b.spec)
 
 
-COLUMNS_SHOWN = 12
-"""Columns of a sketch in a notebook."""
-
-
-def show_columns(what: str, sketch: AnySketch, known: Html) -> str:
-    """A sketch for notebooks: what it is of, and mean and spread of its columns if it has them."""
-    spec, spread, parts = sketch.spec, sketch.spread, [known]
-    title = f"{what} of {rows_in_words(sketch)}, {counted(spec.n_features, 'column')}"
-    if spread is not None:
-        names, stds = column_names(spec), np.sqrt(np.maximum(spread[1], 0.0))
-        rows: list[Row] = [
-            [
-                Cell(names[j], is_text=True),
-                meaningful(float(spread[0][j]), float(stds[j]), sketch.count),
-                meaningful(float(stds[j]), float(stds[j])),
-            ]
-            for j in range(min(spec.n_features, COLUMNS_SHOWN))
-        ]
-        parts.append(grid(["column", "mean", "standard deviation"], rows))
-        more = spec.n_features - len(rows)
-        parts.append(note(f"{counted(more, 'more column')}." if more else ""))
-    return card(title, *parts, fold("Plan", facts(spec.facts)))
-
-
 # Mean and covariance from the exact integers of moments, in the units of the data.
 
 
@@ -249,9 +216,9 @@ def _mean(moments: Moments, spec: SketchSpec) -> FloatArray:
     weight = moments.fine_weight
     if weight == 0:
         return np.full(spec.n_features, np.nan)
-    factor = spec.moment_unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
+    factor = spec.rows.unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
     quotients = np.array([total / weight for total in moments.sums * 2**LIMB_BITS + moments.rests])
-    return spec.center_vector + spec.scale_vector * (quotients * factor)
+    return spec.rows.center_vector + spec.rows.scale_vector * (quotients * factor)
 
 
 def _covariance(moments: Moments, spec: SketchSpec) -> FloatArray:
@@ -295,9 +262,9 @@ def _central(
             for a, b, product in zip(i, j, products, strict=True)
         ]
     )
-    step = spec.moment_unit * 2.0 ** (-MOMENT_BITS - LIMB_BITS)
+    step = spec.rows.unit * 2.0 ** (-MOMENT_BITS - LIMB_BITS)
     factor = step**2 * 2.0**WEIGHT_BITS
-    return values * factor * spec.scale_vector[i] * spec.scale_vector[j]
+    return values * factor * spec.rows.scale_vector[i] * spec.rows.scale_vector[j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,16 +407,6 @@ class Sketch(AnySketch):
         return np.asarray((cosines + 1j * sines) / np.sqrt(self.spec.sketch_size))
 
     @property
-    def kernel_means(self) -> FloatArray | None:
-        r"""Density of the rows at each landmark of the spec, shape (J,); None without landmarks.
-
-        .. math:: s_j = \frac{\sum_i w_i e^{-|x'_i - l_j|^2 / 2 \sigma^2}}{\sum_i w_i}
-        """
-        if self.spec.landmarks is None:
-            return None
-        return np.asarray(self._totals.integers("landmarks") / self._weight_of_some)
-
-    @property
     def mean(self) -> FloatArray:
         """Mean of the rows, in the units of the data, shape (d,).
 
@@ -461,7 +418,7 @@ class Sketch(AnySketch):
             raise _no_moments("mean")
         sums = self.cells + self.outer
         spec, shares = self.spec, sums.weights / (float(sums.weights.sum()) or np.nan)
-        return spec.center_vector + spec.scale_vector * (shares @ sums.means)
+        return spec.rows.center_vector + spec.rows.scale_vector * (shares @ sums.means)
 
     @property
     def covariance(self) -> FloatArray:
@@ -513,9 +470,9 @@ class Sketch(AnySketch):
             return None
         sums, mean = self.cells + self.outer, self.mean
         shares = sums.weights / sums.weights.sum()
-        rests = sums.means - (mean - spec.center_vector) * spec.per_unit
+        rests = sums.means - (mean - spec.rows.center_vector) * spec.rows.per_unit
         variances = shares @ (sums.variances + np.square(rests))
-        return mean, variances * spec.scale_vector**2
+        return mean, variances * spec.rows.scale_vector**2
 
     def prefix(self, sketch_size: int) -> Sketch:
         """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""
@@ -558,11 +515,8 @@ class Sketch(AnySketch):
             f"m={self.spec.sketch_size}, {self.nbytes} bytes, fingerprint {self.fingerprint[:8]}>"
         )
 
-    def _repr_html_(self) -> str:
-        left_out = {"left out": counted(self.n_invalid, "row")} if self.n_invalid else {}
-        weight = {} if self.total_weight == self.count else {"weight": number(self.total_weight)}
-        known = facts({**weight, **left_out, "size": size_in_words(self.nbytes)})
-        return show_columns("Sketch", self, known)
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
     def __sizeof__(self) -> int:
         # engines weigh by it what to move and what to keep
