@@ -16,7 +16,6 @@ u         rows that were added, a whole weight counted as often as it says
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from sketchshift._typing import (
-    BoolArray,
     ComplexArray,
     Float32Array,
     FloatArray,
@@ -44,11 +42,9 @@ from sketchshift.errors import DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.cells import from_text, to_text
 from sketchshift.features.stream import Purpose, uniforms
-from sketchshift.kernels import BITS, Kernel
-from sketchshift.sketch import AnySketch, Sketch, register_family
-from sketchshift.sketch.digits import to_floats
-from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows
-from sketchshift.sketch.totals import Layout, Totals
+from sketchshift.kernels import BITS
+from sketchshift.sketch import AnySketch, FunctionFamily, Sketch, register_family
+from sketchshift.sketch.totals import Layout
 
 __all__ = [
     "LandmarkFamily",
@@ -60,7 +56,6 @@ __all__ = [
 ]
 
 MAX_LANDMARKS = 2**16
-_PAIRS = 1 << 15  # of row and landmark held at a time: they stay in cache
 _FAINTEST = -64.0  # binary logarithm of a kernel that is 0 in integers
 _POWER_OF_TWO = (
     1.0,
@@ -135,7 +130,7 @@ def _to_table(caller: str, name: str, shape: str, values: Any) -> Float32Array:
 
 
 @register_family
-class LandmarkFamily(Family):
+class LandmarkFamily(FunctionFamily):
     r"""Gaussian kernels of the rows with each landmark, in steps of 2**-22: shape (J,).
 
     .. math:: \kappa(x', l_j) = e^{-|x' - l_j|^2 / 2 \sigma^2}
@@ -143,7 +138,7 @@ class LandmarkFamily(Family):
     O(J d) operations a row. A decoder takes O(J^3) once.
     """
 
-    name = "landmarks"
+    name, lowest = "landmarks", 0.0
 
     def __init__(self, spec: SketchSpec, places: str, bandwidth: float) -> None:
         caller, width = type(self).__name__, 4 * spec.n_features
@@ -157,42 +152,16 @@ class LandmarkFamily(Family):
         if not np.isfinite(self.places).all():
             first = float(self.places[~np.isfinite(self.places)][0])
             raise parameter_error(caller, "places", "finite numbers, also in float32", first)
-        self.shape = (J,)
+        super().__init__(J)
 
-    def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
-        """Adders that share the places."""
+    def evaluate(self, values: FloatArray) -> FloatArray:
+        """The kernels, by a polynomial that is the same on every machine."""
         rate = 0.5 * _LOG2_E / (self.bandwidth * self.bandwidth)
-        return lambda: _LandmarkAdder(self.places, rate, kernel)
-
-    def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
-        """A kernel is between 0 and 1: a sum of them between 0 and the weight of the rows."""
-        sums = to_floats(totals.dense[self.name], self.n_digits)
-        most = (totals.weights + u) * (1.0 + 1e-9)
-        return np.asarray((sums.min(axis=1) >= 0) & (sums.max(axis=1) <= most))
+        return _kernels_in_steps(values, self.places.T.astype(np.float64), rate)
 
 
-class _LandmarkAdder(SlotSums):
-    def __init__(self, places: Float32Array, rate: float, kernel: Kernel) -> None:
-        super().__init__(len(places))
-        self._columns, self._rate, self._kernel = places.T.astype(np.float64), rate, kernel
-        self._step = max(1, _PAIRS // len(places))
-
-    def add(self, rows: WeightedRows) -> None:
-        """Add the kernels of the rows at once."""
-        totals, values = self.reach(rows.n_slots), self._kernel.on_host(rows.values)
-        for some, slot in rows.runs:
-            sums = np.zeros_like(totals[slot])
-            for first in range(some.start, some.stop, self._step):
-                part = slice(first, min(first + self._step, some.stop))
-                kernels = _integer_kernels(values[part], self._columns, self._rate)
-                if rows.shares is not None:
-                    kernels *= rows.shares[part, None]
-                sums += np.rint(kernels, out=kernels).astype(np.int64).sum(axis=0)
-            totals[slot] += sums << rows.digit
-
-
-def _integer_kernels(rows: FloatArray, columns: FloatArray, rate: float) -> FloatArray:
-    """The 2**(BITS - rate |x' - l|^2) of rows (n, d) and places (d, J), not rounded: (n, J).
+def _kernels_in_steps(rows: FloatArray, columns: FloatArray, rate: float) -> FloatArray:
+    """The 2**(-rate |x' - l|^2) of rows (n, d) and places (d, J): (n, J).
 
     The sum of squares runs over the columns, from the first; with t = -(s rate), at least -64, and
     n = rint(t), the power of two at t - n is a polynomial by Horner's rule, all in float64.
@@ -210,7 +179,7 @@ def _integer_kernels(rows: FloatArray, columns: FloatArray, rate: float) -> Floa
     for coefficient in _POWER_OF_TWO[-2::-1]:
         power *= s
         power += coefficient
-    return np.ldexp(power, n.astype(np.int32) + BITS)
+    return np.ldexp(power, n.astype(np.int32))
 
 
 def kernel_means(sketch: Sketch) -> FloatArray:
@@ -218,8 +187,7 @@ def kernel_means(sketch: Sketch) -> FloatArray:
 
     .. math:: s_j = \frac{\sum_i w_i e^{-|x'_i - l_j|^2 / 2 \sigma^2}}{\sum_i w_i}
     """
-    totals = sketch._totals
-    return np.asarray(totals.integers(LandmarkFamily.name) / sketch._weight_of_some)
+    return np.asarray(sketch.integers(LandmarkFamily.name) / (sketch.total_weight * 2.0**BITS))
 
 
 # How it is decoded.

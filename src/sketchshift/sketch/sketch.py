@@ -22,6 +22,7 @@ import numpy as np
 
 from sketchshift._paths import Place
 from sketchshift._registry import show_card
+from sketchshift._text import listed
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
 from sketchshift.errors import (
@@ -388,6 +389,19 @@ class Sketch(AnySketch):
             msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
             raise RemovalError(msg)
         return float(self._moments.weight)
+
+    def integers(self, name: str) -> Any:
+        """The exact sums of a family by its ``name``: "waves", or one that was registered.
+
+        Returns
+        -------
+        integers : int64 array
+            Of the family's shape, in its steps: of waves and of functions 2**-22.
+        """
+        if name not in self._totals.layout.by_name:
+            names = listed(list(self._totals.layout.by_name))
+            raise DataError(f"this sketch has no sums {name!r}, but {names}.")
+        return self._totals.integers(name)
 
     @property
     def z(self) -> ComplexArray:
