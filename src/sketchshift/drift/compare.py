@@ -28,10 +28,10 @@ from sketchshift.drift.noise import (
     FREQUENCIES,
     AddedNoise,
     Noise,
+    NullLaw,
     PlannedNoise,
     SamplingNoise,
     spectrum_of_cells,
-    tail,
     trace_of,
 )
 from sketchshift.errors import DataError, PlanWarning, warn
@@ -356,7 +356,7 @@ def _move_tails(moves: FloatArray, decoding: Decoding, scales: FloatArray) -> Fl
     for move, covariance, scale in zip(moves, _covariances(decoding), scales, strict=True):
         variances = np.maximum(np.linalg.eigvalsh(covariance), 0.0) * (scale + FITTING**2)
         squared = float(move @ move)
-        tails.append(tail(squared, variances) if math.isfinite(squared) else 1.0)
+        tails.append(NullLaw.of(variances).tail(squared) if math.isfinite(squared) else 1.0)
     return np.array(tails)
 
 
