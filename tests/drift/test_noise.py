@@ -8,7 +8,7 @@ from drift_rates import FeatureTable
 
 import sketchshift as ss
 from sketchshift.drift.compare import Population
-from sketchshift.drift.noise import quantile
+from sketchshift.drift.noise import NullLaw
 
 PLAIN = ss.SketchSpec(2, 80, 1.0)
 
@@ -26,7 +26,7 @@ def test_the_mean_squared_distance_of_samples_is_the_trace_over_the_counts(blobs
 
     squared = ((a - b) ** 2).sum(axis=1)
     assert weights.sum() == pytest.approx(squared.mean(), rel=0.16)
-    assert (squared < quantile(0.5, weights)).mean() == pytest.approx(0.5, abs=0.15)
+    assert (squared < NullLaw.of(weights).quantile(0.5)).mean() == pytest.approx(0.5, abs=0.15)
 
 
 def test_the_trace_is_exact(blobs):

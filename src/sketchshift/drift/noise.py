@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from sketchshift._threads import one_blas_thread
-from sketchshift._typing import ComplexArray, Float32Array, FloatArray
+from sketchshift._typing import ComplexArray, FloatArray
 from sketchshift.decoders.mixture import Points
 from sketchshift.decoders.problem import Problem
 from sketchshift.decoders.shares import ClusterCells, ClusterSketches
@@ -253,8 +253,9 @@ class AddedNoise:
     @classmethod
     def of(cls, *sketches: AnySketch) -> AddedNoise:
         """Of sketches with rows; that of plain ones is 0."""
+        waves = math.hypot(*(side.noise_std for side in sketches))
         relative = (side.count_std / max(side.total_weight, 1.0) for side in sketches)
-        return cls(math.hypot(*(side.noise_std for side in sketches)), math.hypot(*relative))
+        return cls(waves, math.hypot(*relative) if waves else 0.0)
 
     def share_variances(self, clusters: ClusterCells | ClusterSketches) -> FloatArray:
         """Variances that it adds to fitted shares, or their differences, shape (k,)."""
@@ -457,7 +458,7 @@ class ChiSquares:
             end *= 1.25
             if end / step * len(weights) > MOST_NUMBERS:
                 return None
-        grid: FloatArray = step * (np.arange(math.ceil(end / step)) + 0.5)
+        grid = np.asarray(step * (np.arange(math.ceil(end / step)) + 0.5), np.float64)
         scaled = grid[:, None] * weights
         sizes = np.exp(0.25 * np.log1p(scaled**2) @ freedoms)
         angles = np.asarray(0.5 * np.arctan(scaled) @ freedoms)

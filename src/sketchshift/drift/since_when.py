@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sketchshift.drift.compare import Distance, Population, check_false_alarm
 from sketchshift.drift.noise import Noise
 from sketchshift.drift.watch import TIME, Series, has_rows, measure
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
+from sketchshift.sketch.sketch import merge_sketches
 
 __all__ = ["SinceWhen", "Window", "compare_windows", "learn_noise", "since_when"]
 
@@ -168,8 +169,8 @@ def since_when(
     Returns
     -------
     found : SinceWhen
-        For n slices n additions, O(log n) subtractions and comparisons of O(m) each, and one fit
-        of the sum of all rows.
+        Reads each slice once: O(log n) sums, and comparisons of O(m) each, and one fit of the
+        sum of all rows.
 
     Examples
     --------
@@ -186,13 +187,17 @@ def since_when(
     if isinstance(slices, Sequence):
         slices = dict(enumerate(slices))
     series = Series.of(slices, by, "since_when", "slices")
-    sums = list(accumulate(_raw(sketch, "slices") for sketch in series.sketches))
+    sketches = [_raw(sketch, "slices") for sketch in series.sketches]
+    n, whole = len(sketches), _raw(series.whole, "slices")
+    ends = [*sorted({n - 2**i for i in range(n.bit_length())}), n]
+    spans = [merge_sketches(sketches[i:j]) for i, j in pairwise([0, *ends]) if i < j]
+    sums = dict(zip(ends[-len(spans) :], accumulate(spans), strict=True)) | {0: whole - whole}
     if reference is not None:
-        sums[-1].check_addable(_raw(reference, "reference"), "compare")
-    whole = sums[-1] if reference is None else sums[-1] + reference
+        whole.check_addable(_raw(reference, "reference"), "compare")
+        whole += reference
     windows = compare_windows(
-        lambda n: sums[n - 1] if n else sums[-1] - sums[-1],
-        (0, len(sums)),
+        sums.__getitem__,
+        (0, n),
         noise=learn_noise(whole, seed) if has_rows(whole) else None,
         false_alarm=rate,
         reference=reference,
