@@ -365,9 +365,7 @@ class Series:
         if not sketches or not all(isinstance(sketch, AnySketch) for sketch in sketches):
             must = "a SketchTable of at least one slice, or a mapping of times to sketches"
             raise parameter_error(caller, name, must, given)
-        raw = [sketch for sketch in sketches if isinstance(sketch, Sketch)]
-        whole = merge_sketches(raw) if len(raw) == len(sketches) else reduce(add, sketches)
-        return cls(by or TIME, tuple(given), sketches, whole)
+        return cls(by or TIME, tuple(given), sketches, _sum(sketches))
 
     def find(self, condition: str | None) -> BoolArray:
         """Which slices have rows and are the reference: none without a condition."""
@@ -441,6 +439,12 @@ def check_order(name: str, keys: Any) -> None:
         raise DataError(msg)
 
 
+def _sum(sketches: Sequence[AnySketch]) -> AnySketch:
+    """The sum of sketches; of raw ones quickly."""
+    raw = [sketch for sketch in sketches if isinstance(sketch, Sketch)]
+    return merge_sketches(raw) if len(raw) == len(sketches) else reduce(add, sketches)
+
+
 def has_rows(sketch: AnySketch) -> bool:
     """Whether there are any, beyond the noise in their number."""
     return sketch.total_weight > sketch.count_std
@@ -472,7 +476,7 @@ class _Side:
 
     def __add__(self, other: _Side) -> _Side:
         return _Side(
-            self.sketch + other.sketch,
+            _sum((self.sketch, other.sketch)),
             self.rows + other.rows,
             self.squares + other.squares,
             self.in_clusters + other.in_clusters,
