@@ -670,15 +670,15 @@ def _counts(
                 "weight 0 in all. Compare sketches with rows."
             )
             raise DataError(msg)
+    first, second = (n_rows(sketch) for sketch in sides)
     if effective is None:
-        return n_rows(sides[0]), n_rows(sides[1])
+        return first, second
     if not isinstance(effective, Sequence) or len(effective) != 2:
         raise parameter_error("compare", "effective_counts", "a pair of numbers", effective)
-    first, second = (
-        check_number("compare", "effective_counts", n, low=1.0, high=n_rows(sketch))
-        for n, sketch in zip(effective, sides, strict=True)
+    return (
+        check_number("compare", "effective_counts", effective[0], low=1.0, high=first),
+        check_number("compare", "effective_counts", effective[1], low=1.0, high=second),
     )
-    return first, second
 
 
 TOLD = 3

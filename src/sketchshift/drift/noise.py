@@ -365,8 +365,8 @@ class ChiSquares:
 
     weights: FloatArray
     freedoms: FloatArray
-    mean: float
-    is_measured: bool
+    mean: float = 0.0
+    is_measured: bool = False
 
     def tail(self, x: float) -> float:
         r"""Return the probability of a sum beyond x.
@@ -385,8 +385,8 @@ class ChiSquares:
         # u = 1 - 2 s, in logarithms, keeps its digits where s comes near its end, 1/2.
         least = min(1.0, float(self.freedoms[np.argmax(self.weights)]))
         ends = math.log(0.5 * least / x), math.log(1.0 + 2.0 * float(self.freedoms.sum()) / x)
-        u = math.exp(brentq(lambda v: self._slope(math.exp(v)) - x, *ends, xtol=1e-14))
-        found = self._tail_at(u, x)
+        u = math.exp(brentq(lambda v: self.slope(math.exp(v)) - x, *ends, xtol=1e-14))
+        found = self.tail_at(u, x)
         if not self.is_measured or not LEAST_INVERTED < found < 1.0 or self._grid is None:
             return found
         reach, grid, angles, factors = self._grid
@@ -412,29 +412,28 @@ class ChiSquares:
 
         def excess(v: float) -> float:
             u = math.exp(v)
-            return self._tail_at(u, self._slope(u)) - p
+            return self.tail_at(u, self.slope(u)) - p
 
-        low, high = -1.0, 1.0  # the tail falls with x, and x with u
-        while excess(low) > 0.0:
-            low *= 2.0
-        while excess(high) < 0.0:
-            high *= 2.0
-        return self._slope(math.exp(brentq(excess, low, high, xtol=1e-14)))
+        # the tail falls with x, and x with u
+        return self.slope(math.exp(brentq(excess, -200.0, 200.0, xtol=1e-14)))
 
-    def _slope(self, u: float) -> float:
+    def slope(self, u: float) -> float:
         """K', of which the saddlepoint is where it is x."""
         return float(self.freedoms @ (self.weights / (1.0 - self.weights + u * self.weights)))
 
-    def _tail_at(self, u: float, x: float) -> float:
+    def tail_at(self, u: float, x: float) -> float:
         """The probability beyond x, whose saddlepoint is u."""
+        from scipy.special import ndtr
+
         weights, freedoms = self.weights, self.freedoms
         s, rests = (1.0 - u) / 2.0, 1.0 - weights + u * weights
-        w = math.sqrt(max(0.0, 2.0 * s * x + float(freedoms @ np.log(rests))))
-        if w < NEAR_MEAN:
+        squared = max(0.0, 2.0 * s * x + float(freedoms @ np.log(rests)))
+        w = math.copysign(math.sqrt(squared), s)
+        if squared < NEAR_MEAN**2:
             squares, cubes = (float(freedoms @ weights**power) for power in (2, 3))
-            return _normal_tail(math.copysign(w, s) + 8.0 * cubes / (2.0 * squares) ** 1.5 / 6.0)
+            return float(ndtr(-w - 8.0 * cubes / (2.0 * squares) ** 1.5 / 6.0))
         v = s * math.sqrt(2.0 * float(freedoms @ (weights / rests) ** 2))
-        return _corrected_tail(math.copysign(w, s), v)
+        return float(ndtr(-w - math.log(v / w) / w))
 
     @cached_property
     def _grid(self) -> tuple[float, FloatArray, FloatArray, FloatArray] | None:
@@ -463,17 +462,6 @@ class ChiSquares:
         sizes = np.exp(0.25 * np.log1p(scaled**2) @ freedoms)
         angles = np.asarray(0.5 * np.arctan(scaled) @ freedoms)
         return reach, grid, angles, np.asarray(step / (math.pi * grid * sizes))
-
-
-def _normal_tail(x: float) -> float:
-    from scipy.special import ndtr
-
-    return float(ndtr(-x))
-
-
-def _corrected_tail(w: float, v: float) -> float:
-    """The tail at a saddlepoint (Barndorff-Nielsen 1986)."""
-    return _normal_tail(w + math.log(v / w) / w)
 
 
 # The same beside an estimate of its own size: what Student's t is to the normal law.
@@ -508,16 +496,11 @@ def ratio_tail(c: float, weights: FloatArray, freedom: int) -> float:
 
     if c <= LEAST_RATIO:
         return 0.5
-    up, n = weights / float(weights.max()), float(freedom)
-    both = np.concatenate([up, -c / n * up])  # the difference is a sum, too, of negative weights
-    freedoms = np.repeat([1.0, n], len(up))
-
-    def slopes(s: float) -> FloatArray:
-        return np.asarray(both / (1.0 - 2.0 * s * both))
-
-    s = brentq(lambda s: float(freedoms @ slopes(s)), 0.0, 0.5 * (1.0 - 1e-13), xtol=1e-15)
-    w = math.sqrt(float(freedoms @ np.log(1.0 - 2.0 * s * both)))
-    return _corrected_tail(w, s * math.sqrt(2.0 * float(freedoms @ slopes(s) ** 2)))
+    up = weights / float(weights.max())
+    # the difference is such a sum as well, of which some weights are negative
+    both = ChiSquares(np.concatenate([up, -c / freedom * up]), np.repeat([1.0, freedom], len(up)))
+    u = math.exp(brentq(lambda v: both.slope(math.exp(v)), math.log(1e-13), 0.0, xtol=1e-14))
+    return both.tail_at(u, 0.0)
 
 
 def ratio_quantile(p: float, weights: FloatArray, freedom: int) -> float:

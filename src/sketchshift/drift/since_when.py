@@ -220,7 +220,7 @@ def compare_windows(
     noise: Noise | None,
     false_alarm: float,
     reference: Sketch | None = None,
-    keys: Sequence[Any] | None = None,
+    keys: Sequence[Any],
     only_strongest: bool = False,
 ) -> tuple[Window, ...]:
     """The last 1, 2, 4, ... slices of a span beside the rest of it, or beside a reference.
@@ -237,8 +237,8 @@ def compare_windows(
         For all windows together.
     reference : Sketch or None
         What to compare with.
-    keys : sequence or None
-        Times of all slices; None takes their numbers.
+    keys : sequence
+        Times of all slices.
     only_strongest : bool
         Leave out all but the one with the strongest evidence. Its threshold is the same, and if
         it is not beyond it, no other is: their evidence has one law. The law is the costly part.
@@ -263,8 +263,8 @@ def compare_windows(
     for width, before, within in sides:
         assert noise is not None
         test = measure(before, within, noise, false_alarm / len(widths))
-        since = last - width if keys is None else keys[last - width]
-        windows.append(Window(width, since, (before.count, within.count), test))
+        counts = before.count, within.count
+        windows.append(Window(width, keys[last - width], counts, test))
     return tuple(windows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -174,39 +174,33 @@ class Watch:
         return f"<Watch of {len(self)} slices by {self.by}: {len(self.alarms)} alarms>"
 
     def _repr_html_(self) -> str:
-        alarms = [each.drifted for each in self.slices]
-        keys = describe_keys(self.by, [each.key for each in self.slices])
-        title = f"{counted(len(self), 'slice')} by {self.by}: {counted(sum(alarms), 'alarm')}"
+        title = f"{counted(len(self), 'slice')} by {self.by}: {counted(len(self.alarms), 'alarm')}"
         if not self.slices:
             return card(title)
-        counts = [float(each.count) for each in self.slices]
-        sizes = [counted(each.count, "row") for each in self.slices]
+        keys = describe_keys(self.by, [each.key for each in self.slices])
+        alarms = {key: each for key, each in zip(keys, self.slices, strict=True) if each.drifted}
+        drift = [
+            max((test.distance / test.threshold for test in each.tests), default=math.nan)
+            for each in self.slices
+        ]
+        looks = {"alarms": [each.drifted for each in self.slices], "line": 1.0}
+        counts = [each.count for each in self.slices]
         rows = [
-            _curve_row(Cell("rows", is_text=True), counts, sizes, keys),
-            _curve_row(
-                Cell("drift, in thresholds", is_text=True),
-                drift := [_drift(each) for each in self.slices],
-                [f"{value:.2g}" for value in drift],
-                keys,
-                alarms=alarms,
-                line=1.0,
-            ),
+            _curve_row("rows", counts, lambda n: counted(n, "row"), keys),
+            _curve_row("drift, in thresholds", drift, "{:.2g}".format, keys, **looks),
         ]
         clusters = () if self.decoding is None else self.decoding.profile.clusters
         for i, cluster in enumerate(clusters):
-            shares = [float(each.shares[i]) for each in self.slices]
-            name = Cell(Html(f"{chip(i)} {escape(cluster.name)}"), is_text=True)
-            texts = [f"{100 * share:.1f} %" for share in shares]
-            rows.append(_curve_row(name, shares, texts, keys, colour=colour_of(i)))
-        span = note(
-            f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
-        )
-        named = zip(keys, self.slices, strict=True)
-        told = [f"{key}: {each.sentence}" for key, each in named if each.drifted and each.sentence]
-        last = [note(text) for text in told[-SENTENCES_SHOWN:]]
+            shares, name = [each.shares[i] for each in self.slices], escape(cluster.name)
+            show, colour = (lambda share: f"{100 * share:.1f} %"), colour_of(i)
+            rows.append(_curve_row(Html(f"{chip(i)} {name}"), shares, show, keys, colour=colour))
+        span = f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if alarms else "")
+        told = [note(f"{key}: {each.sentence}") for key, each in alarms.items()]
+        last = told[-SENTENCES_SHOWN:]
         if len(told) > len(last):
             last.insert(0, note(f"The last {len(last)} of {len(told)} alarms:"))
-        return card(title, span, grid(["", "over time", "least", "most", "last"], rows), *last)
+        head = ["", "over time", "least", "most", "last"]
+        return card(title, note(span), grid(head, rows), *last)
 
     def to_arrow(self) -> Any:
         """The slices as an Arrow table.
@@ -233,23 +227,18 @@ class Watch:
         return pa.table(columns | {"shares": pa.array(shares, pa.list_(pa.float64()))})
 
 
-def _drift(each: WatchedSlice) -> float:
-    """The largest distance of a slice, in thresholds; NaN where there is nothing to compare."""
-    ratios = (test.distance / test.threshold for test in each.tests if test.threshold > 0.0)
-    return max(ratios, default=math.nan)
-
-
 def _curve_row(
-    name: Cell, values: list[float], texts: list[str], keys: list[str], **looks: Any
+    name: str, values: Sequence[float], show: Callable[[Any], str], keys: list[str], **looks: Any
 ) -> Row:
     """One line of the table in a notebook: a curve, and its ends in words."""
+    texts = [show(value) for value in values]
     titles = [f"{key}: {text}" for key, text in zip(keys, texts, strict=True)]
-    drawn = Cell(curve(values, titles, **looks), is_text=True)
+    row = [Cell(each, is_text=True) for each in (name, curve(values, titles, **looks))]
     known = [i for i, value in enumerate(values) if math.isfinite(value)]
     if not known:
-        return [name, drawn, "", "", ""]
+        return [*row, "", "", ""]
     ends = min(known, key=values.__getitem__), max(known, key=values.__getitem__), known[-1]
-    return [name, drawn, *(Cell(texts[i], title=keys[i]) for i in ends)]
+    return [*row, *(Cell(texts[i], title=keys[i]) for i in ends)]
 
 
 @one_blas_thread
