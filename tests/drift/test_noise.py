@@ -36,3 +36,27 @@ def test_the_trace_is_exact(blobs):
 
     expected = (1.0 - np.linalg.norm(whole.z) ** 2) * 50 / 49
     assert noise.eigenvalues.sum() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("m", [20, 900], ids=["fewer coordinates than points", "more"])
+def test_eigenvalues_are_those_of_the_covariance_of_the_features(blobs, m):
+    """Whichever of the two matrices with these eigenvalues is smaller."""
+    whole = blobs.sketch(3_000, ss.SketchSpec(2, m, 1.0))
+    noise = Population.of(whole, None, 0, "compare").noise
+
+    features = np.exp(2j * np.pi * noise.points @ whole.frequencies.turns.astype(float))
+    reals = np.hstack([features.real, features.imag]) / np.sqrt(m)
+    expected = np.linalg.eigvalsh(np.cov(reals.T, aweights=noise.shares, bias=True))[::-1]
+    found = noise.eigenvalues[::-1] / noise.eigenvalues.sum()
+    assert len(found) == min(2 * m, len(noise.points))
+    assert found[:30] == pytest.approx(expected[:30] / expected.sum(), rel=1e-3)
+
+
+def test_laws_that_differ_in_size_and_shift_share_their_quantiles():
+    law = NullLaw.of(np.array([2.0, 1.0, 0.5]))
+    other = law.scaled(3.0, shift=-1.0)
+
+    assert other.sum is law.sum
+    assert other.quantile(0.01) == pytest.approx(3.0 * law.quantile(0.01) - 1.0, rel=1e-12)
+    assert other.tail(other.quantile(0.01)) == pytest.approx(0.01, rel=1e-9)
+    assert other.mean == pytest.approx(3.0 * 3.5 - 1.0)

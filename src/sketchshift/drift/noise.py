@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -80,14 +80,6 @@ class PlannedNoise:
 
     spectrum: Spectrum
 
-    @cached_property
-    def _unit(self) -> NullLaw:
-        r"""Return the law of :math:`\sum_i \lambda_i \chi^2_1`."""
-        leading, freedom = self.spectrum.leading, self.spectrum.freedom
-        shares = np.array([*leading, self.spectrum.rest / freedom])
-        freedoms = np.array([1.0] * len(leading) + [freedom])
-        return NullLaw.of(shares, freedoms, is_measured=True)
-
     def null(self, a: AnySketch, b: AnySketch, counts: tuple[float, float]) -> NullLaw:
         """See :class:`Noise`: O(m)."""
         n_a, n_b = counts
@@ -99,7 +91,17 @@ class PlannedNoise:
         )
         pairs = sum(1.0 / (count * max(count - 1.0, 1.0)) for count in counts)
         size = trace * math.sqrt(pairs + 2.0 / (n_a * n_b))
-        return self._unit.scaled(size, mean - size * self._unit.mean)
+        law = _law_of(self.spectrum)
+        return law.scaled(size, mean - size * law.mean)
+
+
+@lru_cache(maxsize=8)
+def _law_of(spectrum: Spectrum) -> NullLaw:
+    r"""Return the law of :math:`\sum_i \lambda_i \chi^2_1`; comparisons of one plan share it."""
+    leading, freedom = spectrum.leading, spectrum.freedom
+    shares = np.array([*leading, spectrum.rest / freedom])
+    freedoms = np.array([1.0] * len(leading) + [freedom])
+    return NullLaw.of(shares, freedoms, is_measured=True)
 
 
 def trace_of(z: ComplexArray, n: float) -> float:
