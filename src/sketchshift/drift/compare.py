@@ -37,7 +37,6 @@ from sketchshift.drift.noise import (
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec, Spectrum
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.features.spec import directions_of
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
@@ -560,7 +559,7 @@ def compare(
     _check_pair("compare", a=a, b=b)
     counts = _counts((a, b), effective_counts)
     population = Population.of(a + b, n_clusters, seed, "compare")
-    found = distance_between(a, b, counts, population.noise, false_alarm)
+    found = distance_between(a, b, population.noise, false_alarm, counts)
     comparison = Comparison(**vars(found), counts=counts, _sides=(a, b), _population=population)
     if not population.is_lazy:
         _ = comparison.clusters
@@ -615,9 +614,9 @@ def _warn_of_other_data(a: AnySketch, b: AnySketch) -> None:
 def distance_between(
     a: AnySketch,
     b: AnySketch,
-    counts: tuple[float, float],
     noise: Noise,
     false_alarm: float,
+    counts: tuple[float, float] | None = None,
 ) -> Distance:
     """The distance of two sketches beside that of samples of one population.
 
@@ -625,19 +624,19 @@ def distance_between(
     ----------
     a, b : Sketch
         Of one spec, with rows.
-    counts : pair of float
-        Numbers of independent rows.
     noise : Noise
         Of the population.
     false_alarm : float
         The rate of the threshold.
+    counts : pair of float or None
+        Numbers of independent rows; None takes those of the sketches.
 
     Returns
     -------
     distance : Distance
-        O(m), and some dozens of sums of up to 1000 terms; for private sketches also O(1000^2 m).
+        O(m), and some dozens of sums of up to 1000 terms; for private sketches also their law.
     """
-    scale = 1.0 / counts[0] + 1.0 / counts[1]
+    counts = counts or (n_rows(a), n_rows(b))
     law = noise.null(a, b, counts)
     _warn_of_far_rows(a, b)
     _warn_of_other_data(a, b)
@@ -651,7 +650,7 @@ def distance_between(
         threshold=max(ROUNDING, math.sqrt(law.quantile(false_alarm))),
         false_alarm=false_alarm,
         p_value=law.tail(squared) if distance > ROUNDING else 1.0,
-        bound=factor * math.sqrt(scale) if is_plain else None,
+        bound=factor * math.sqrt(1.0 / counts[0] + 1.0 / counts[1]) if is_plain else None,
     )
 
 
@@ -754,22 +753,18 @@ def score_rows(
                 f"{spec.n_features}. Select the columns."
             )
             raise DataError(msg)
-        scores.append(_witness(_normalise(block.values, spec), change, turns, spec))
+        scores.append(_witness(block.values, change, turns, spec))
     return np.concatenate(scores)
 
 
-def _normalise(values: RealArray, spec: SketchSpec) -> FloatArray:
-    """Rows as they are sketched."""
-    X = directions_of(values) if spec.metric == "cosine" else np.asarray(values, dtype=np.float64)
-    return np.asarray((X - spec.center_vector) * spec.per_unit)
-
-
 def _witness(
-    rows: FloatArray, change: FloatArray, turns: Float32Array, spec: SketchSpec
+    values: RealArray, change: FloatArray, turns: Float32Array, spec: SketchSpec
 ) -> FloatArray:
-    """Scores of normalised rows, shape (n,); some rows at a time."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        is_near = np.square(rows).sum(axis=1) < spec.reach**2  # False for NaN, too
+    """Scores of rows, shape (n,); some rows at a time."""
+    rows, squares = np.empty(values.shape), np.empty(len(values))
+    exact = np.ascontiguousarray(values, dtype=np.float64)
+    spec.normalise(exact, select_kernel("cpu"), rows, squares)
+    is_near = squares < spec.reach**2  # False for NaN, too
     scores, near = np.full(len(rows), np.nan), np.flatnonzero(is_near)
     for some in np.array_split(near, max(1, -(-len(near) * len(change) // SCORED))):
         points = rows[some]

@@ -18,9 +18,9 @@ import numpy as np
 from sketchshift._text import counted
 from sketchshift._threads import one_blas_thread
 from sketchshift._validation import check_integer, parameter_error
-from sketchshift.drift.compare import Distance, Population, check_false_alarm
+from sketchshift.drift.compare import Distance, Population, check_false_alarm, distance_between
 from sketchshift.drift.noise import Noise
-from sketchshift.drift.watch import TIME, Series, has_rows, measure
+from sketchshift.drift.watch import TIME, Series, has_rows
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 from sketchshift.sketch.sketch import merge_sketches
 
@@ -189,9 +189,9 @@ def since_when(
     series = Series.of(slices, by, "since_when", "slices")
     sketches = [_raw(sketch, "slices") for sketch in series.sketches]
     n, whole = len(sketches), _raw(series.whole, "slices")
-    ends = [*sorted({n - 2**i for i in range(n.bit_length())}), n]
-    spans = [merge_sketches(sketches[i:j]) for i, j in pairwise([0, *ends]) if i < j]
-    sums = dict(zip(ends[-len(spans) :], accumulate(spans), strict=True)) | {0: whole - whole}
+    ends = sorted({0, n, *(n - 2**i for i in range(n.bit_length()))})
+    spans = [merge_sketches(sketches[first:last]) for first, last in pairwise(ends)]
+    sums = dict(zip(ends, accumulate(spans, initial=whole - whole), strict=True))
     if reference is not None:
         whole.check_addable(_raw(reference, "reference"), "compare")
         whole += reference
@@ -262,7 +262,7 @@ def compare_windows(
     windows = []
     for width, before, within in sides:
         assert noise is not None
-        test = measure(before, within, noise, false_alarm / len(widths))
+        test = distance_between(before, within, noise, false_alarm / len(widths))
         counts = before.count, within.count
         windows.append(Window(width, keys[last - width], counts, test))
     return tuple(windows)

@@ -43,7 +43,6 @@ __all__ = [
     "Watch",
     "WatchedSlice",
     "has_rows",
-    "measure",
     "watch",
 ]
 
@@ -68,17 +67,10 @@ class WatchedSlice:
         Its time.
     count : int
         Number of its rows, or about that if it is private.
-    before : Distance or None
-        From the last slice with rows before it; None where there is none, or no rows, or where
-        ``usual`` is asked for.
-    earlier : Distance or None
-        From all earlier slices together.
     shares : array of shape (k,)
         Of the clusters of all slices in this one; NaN without rows.
     share_errors : array of shape (k,)
         Standard errors of these, from sampling and from the noise of a release.
-    usual : Distance or None
-        From what is usual, the reference.
     effect : float
         Share of the rows that changed, at least: see :func:`watch`. Of the largest change that is
         beyond its threshold, or of the largest one where none is.
@@ -88,19 +80,26 @@ class WatchedSlice:
         Whether it belongs to the reference, and is not judged.
     sentence : str
         What changed, in words; empty without a change beyond chance.
+    before : Distance or None
+        From the last slice with rows before it; None where there is none, or no rows, or where
+        ``usual`` is asked for.
+    earlier : Distance or None
+        From all earlier slices together.
+    usual : Distance or None
+        From what is usual, the reference.
     """
 
     key: Any
     count: int
-    before: Distance | None
-    earlier: Distance | None
     shares: FloatArray
     share_errors: FloatArray
+    effect: float
+    least_effect: float
+    is_reference: bool
+    sentence: str
+    before: Distance | None = None
+    earlier: Distance | None = None
     usual: Distance | None = None
-    effect: float = 0.0
-    least_effect: float = 0.0
-    is_reference: bool = False
-    sentence: str = ""
 
     @property
     def tests(self) -> tuple[Distance, ...]:
@@ -494,7 +493,7 @@ class _Test:
     @classmethod
     def of(cls, which: str, other: _Side, side: _Side, noise: Noise, level: float) -> _Test:
         """Compare a slice with another, or with a sum of others."""
-        return cls(which, other, side, measure(other.sketch, side.sketch, noise, level))
+        return cls(which, other, side, distance_between(other.sketch, side.sketch, noise, level))
 
     @property
     def factor(self) -> float:
@@ -505,11 +504,6 @@ class _Test:
     def elsewhere(self) -> float:
         """Share of the rows that lie elsewhere; chance taken off."""
         return math.sqrt(max(0.0, self.distance.excess) / 2.0)
-
-
-def measure(a: AnySketch, b: AnySketch, noise: Noise, level: float) -> Distance:
-    """The distance of two sketches, each of as many independent rows as it has."""
-    return distance_between(a, b, (n_rows(a), n_rows(b)), noise, level)
 
 
 def _test_in_turn(sides: Sequence[_Side], noise: Noise, rate: float) -> list[list[_Test]]:
@@ -637,19 +631,16 @@ class _Followed:
             is_cluster = moved[i] >= tests[i].elsewhere / 2.0
             change = self._change_of_cluster if is_cluster else self._change_of_column
             sentence = f"{change(tests[i].other, side)}, compared with {BESIDE[tests[i].which]}."
-        of = {test.which: test.distance for test in tests}
         return WatchedSlice(
             key,
             side.sketch.count,
-            of.get("before"),
-            of.get("earlier"),
             side.shares,
             self._errors(side),
-            usual=of.get("usual"),
-            effect=effect,
-            least_effect=least,
-            is_reference=is_reference,
-            sentence=sentence,
+            effect,
+            least,
+            is_reference,
+            sentence,
+            **{test.which: test.distance for test in tests},
         )
 
     def _errors(self, *sides: _Side) -> FloatArray:
