@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Protocol
 
@@ -369,6 +369,7 @@ class ChiSquares:
     freedoms: FloatArray
     mean: float = 0.0
     is_measured: bool = False
+    _quantiles: dict[float, float] = field(default_factory=dict, repr=False)
 
     def tail(self, x: float) -> float:
         r"""Return the probability of a sum beyond x.
@@ -404,10 +405,6 @@ class ChiSquares:
                 x = self._saddlepoint_quantile(level)
             self._quantiles[p] = x
         return self._quantiles[p]
-
-    @cached_property
-    def _quantiles(self) -> dict[float, float]:
-        return {}
 
     def _saddlepoint_quantile(self, p: float) -> float:
         from scipy.optimize import brentq

@@ -177,24 +177,26 @@ class Watch:
         if not self.slices:
             return card(title)
         keys = describe_keys(self.by, [each.key for each in self.slices])
-        alarms = {key: each for key, each in zip(keys, self.slices, strict=True) if each.drifted}
+        alarms = [each.drifted for each in self.slices]
         drift = [
             max((test.distance / test.threshold for test in each.tests), default=math.nan)
             for each in self.slices
         ]
-        looks = {"alarms": [each.drifted for each in self.slices], "line": 1.0}
         counts = [each.count for each in self.slices]
         rows = [
             _curve_row("rows", counts, lambda n: counted(n, "row"), keys),
-            _curve_row("drift, in thresholds", drift, "{:.2g}".format, keys, **looks),
+            _curve_row(
+                "drift, in thresholds", drift, "{:.2g}".format, keys, alarms=alarms, line=1.0
+            ),
         ]
         clusters = () if self.decoding is None else self.decoding.profile.clusters
         for i, cluster in enumerate(clusters):
             shares, name = [each.shares[i] for each in self.slices], escape(cluster.name)
             show, colour = (lambda share: f"{100 * share:.1f} %"), colour_of(i)
             rows.append(_curve_row(Html(f"{chip(i)} {name}"), shares, show, keys, colour=colour))
-        span = f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if alarms else "")
-        told = [note(f"{key}: {each.sentence}") for key, each in alarms.items()]
+        span = f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
+        named = zip(keys, self.slices, strict=True)
+        told = [note(f"{key}: {each.sentence}") for key, each in named if each.drifted]
         last = told[-SENTENCES_SHOWN:]
         if len(told) > len(last):
             last.insert(0, note(f"The last {len(last)} of {len(told)} alarms:"))
