@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -419,8 +419,8 @@ class Comparison(Distance):
     """
 
     counts: tuple[float, float]
-    _sides: tuple[AnySketch, AnySketch]
-    _population: Population
+    _sides: tuple[AnySketch, AnySketch] = field(init=False)
+    _population: Population = field(init=False)
 
     @property
     def decoding(self) -> Decoding | None:
@@ -560,7 +560,8 @@ def compare(
     counts = _counts((a, b), effective_counts)
     population = Population.of(a + b, n_clusters, seed, "compare")
     found = distance_between(a, b, population.noise, false_alarm, counts)
-    comparison = Comparison(**vars(found), counts=counts, _sides=(a, b), _population=population)
+    comparison = Comparison(**vars(found), counts=counts)
+    vars(comparison).update(_sides=(a, b), _population=population)
     if not population.is_lazy:
         _ = comparison.clusters
     return comparison
