@@ -18,7 +18,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -49,13 +48,6 @@ POINTS = 1_000
 FREQUENCIES = 2_048  # whose features are in memory at once
 
 
-class Noise(Protocol):
-    """Gives the law of the distance between sketches of one population."""
-
-    def null(self, a: AnySketch, b: AnySketch, counts: tuple[float, float]) -> NullLaw:
-        """Return the law of the squared distance of two sketches of so many independent rows."""
-
-
 @dataclass(frozen=True)
 class PlannedNoise:
     r"""The noise whose shape the plan has measured, and whose size is that of the sketches.
@@ -81,7 +73,7 @@ class PlannedNoise:
     spectrum: Spectrum
 
     def null(self, a: AnySketch, b: AnySketch, counts: tuple[float, float]) -> NullLaw:
-        """See :class:`Noise`: O(m)."""
+        """Return the law of the squared distance of sketches of so many independent rows: O(m)."""
         n_a, n_b = counts
         n, z_a, z_b = n_a + n_b, a.z, b.z
         trace = trace_of((n_a * z_a + n_b * z_b) / n, n)
@@ -189,7 +181,7 @@ class SamplingNoise:
         return NullLaw.of(self.eigenvalues)
 
     def null(self, a: AnySketch, b: AnySketch, counts: tuple[float, float]) -> NullLaw:
-        r"""See :class:`Noise`.
+        r"""Return the law of the squared distance of sketches of so many independent rows.
 
         The weights are the eigenvalues of :math:`s \Sigma + c^2 z z^* + \frac{\sigma^2}{m} I`, with
         s the sum of the 1 / n, and of releases c the noise in the counts and :math:`\sigma` that
@@ -235,6 +227,10 @@ class SamplingNoise:
             features -= z
             features *= roots
             yield part, features, z
+
+
+Noise = PlannedNoise | SamplingNoise
+"""Gives the law of the distance between sketches of one population."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +312,7 @@ class NullLaw:
         weights : array of shape (r,)
             The :math:`c w_i`, not negative.
         freedoms : array of shape (r,) or None
-            The :math:`f_i`, positive; None takes 1.
+            The :math:`f_i`, at least 1; None takes 1.
         is_measured : bool
             See :class:`ChiSquares`.
         """
@@ -386,8 +382,7 @@ class ChiSquares:
         if x >= FAR:
             return 0.0
         # u = 1 - 2 s, in logarithms, keeps its digits where s comes near its end, 1/2.
-        least = min(1.0, float(self.freedoms[np.argmax(self.weights)]))
-        ends = math.log(0.5 * least / x), math.log(1.0 + 2.0 * float(self.freedoms.sum()) / x)
+        ends = math.log(0.5 / x), math.log(1.0 + 2.0 * float(self.freedoms.sum()) / x)
         u = math.exp(brentq(lambda v: self.slope(math.exp(v)) - x, *ends, xtol=1e-14))
         found = self.tail_at(u, x)
         if not self.is_measured or not LEAST_INVERTED < found < 1.0 or self._grid is None:
