@@ -175,8 +175,7 @@ def p_values(
         )
         for i in range(checked)
     ]
-    size = float((laws[0].weights * laws[0].freedoms).sum())
-    one = replace(laws[0], weights=laws[0].weights / size, shift=0.0)
+    one = replace(laws[0], size=1.0 / laws[0].sum.mean, shift=0.0)
     quantiles = np.array([one.quantile(p) for p in grid])
     scores = (squared - means) / sizes + 1.0
     found = np.interp(scores, quantiles, grid, left=1.0, right=1e-5)

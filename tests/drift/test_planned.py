@@ -125,7 +125,7 @@ def test_the_spectrum_of_a_sample_has_the_squares_of_the_truth(shares, rng):
 
 
 def test_the_measured_law_of_equal_weights_is_the_chi_square_law():
-    law = NullLaw(np.array([0.5, 0.5]), np.array([20.0, 5.0]), 3.0, is_measured=True)
+    law = NullLaw.of(np.array([0.5, 0.5]), np.array([20.0, 5.0]), is_measured=True).scaled(1.0, 3.0)
     for p in (0.5, 0.01, 1e-5):
         x = 3.0 + 0.5 * chi2.isf(p, 25)
         assert law.quantile(p) == pytest.approx(x, rel=1e-4)
@@ -137,7 +137,7 @@ def test_the_measured_law_agrees_with_draws(largest, rng):
     """The saddlepoint approximation is off by up to 11 % here; 4 standard errors are 4 %."""
     weights, freedoms = np.array([largest, (1.0 - largest) / 1400]), np.array([1.0, 1400.0])
     drawn = rng.chisquare(freedoms, (10**6, 2)) @ weights
-    law = NullLaw(weights, freedoms, is_measured=True)
+    law = NullLaw.of(weights, freedoms, is_measured=True)
 
     for p in (0.05, 0.01):
         assert (drawn > law.quantile(p)).mean() == pytest.approx(p, rel=4 / math.sqrt(p * 10**6))
@@ -145,7 +145,7 @@ def test_the_measured_law_agrees_with_draws(largest, rng):
 
 def test_far_into_the_tail_the_measured_law_is_the_approximation():
     weights, freedoms = np.array([0.1, 0.001]), np.array([1.0, 900.0])
-    measured, other = (NullLaw(weights, freedoms, 0.0, is_it) for is_it in (True, False))
+    measured, other = (NullLaw.of(weights, freedoms, is_measured=is_it) for is_it in (True, False))
 
     assert measured.quantile(1e-9) == pytest.approx(other.quantile(1e-9), rel=1e-12)
 
