@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sketchshift._colours import colour_of
-from sketchshift._html import Cell, Row, bar, card, chip, facts, grid, note
+from sketchshift._registry import show_card
 from sketchshift._text import counted, visible
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import Float32Array, FloatArray, RealArray
@@ -457,40 +456,19 @@ class Comparison(Distance):
 
     def __repr__(self) -> str:
         verdict = "drift" if self.drifted else "no drift"
-        clusters = f", {len(self.clusters)} clusters" if self._is_decoded else ""
+        clusters = f", {len(self.clusters)} clusters" if self.is_decoded else ""
         return (
             f"<Comparison: {verdict}, distance {self.distance:.3g}, threshold "
             f"{self.threshold:.3g} at {self.false_alarm:g}{clusters}>"
         )
 
     @property
-    def _is_decoded(self) -> bool:
+    def is_decoded(self) -> bool:
         """Whether clusters are there: for a word they are not made, where that takes long."""
         return "decoding" in vars(self._population)
 
-    def _repr_html_(self) -> str:
-        title = "The data drifted" if self.drifted else "No drift beyond chance"
-        known = {
-            "distance": f"{self.distance:.3g}",
-            "threshold": f"{self.threshold:.3g}",
-            "p-value": f"{self.p_value:.2g}" if self.p_value >= 1e-4 else "below 0.0001",
-            "false alarms": f"{100 * self.false_alarm:g} %",
-            "rows": " and ".join(f"{n:,.0f}" for n in self.counts),
-        }
-        if not self._is_decoded or self.decoding is None or not self.clusters:
-            return card(title, facts(known))
-        largest = max(share for c in self.clusters for share in (c.share_a, c.share_b)) or 1.0
-        rows: list[Row] = []
-        for i, each in enumerate(self.clusters):
-            words = (chip(i), self.decoding.profile.clusters[i].name, each.verdict)
-            mark, name, verdict = (Cell(word, is_text=True) for word in words)
-            before, after = (
-                bar(share / largest, f"{100 * share:.1f} %", colour_of(i))
-                for share in (each.share_a, each.share_b)
-            )
-            rows.append([mark, name, before, after, f"{100 * each.change:+.1f} %", verdict])
-        head = ["", "cluster", "share before", "share after", "change", "verdict"]
-        return card(title, facts(known), note(self.sentence), grid(head, rows))
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
 
 @one_blas_thread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._colours import colour_of
-from sketchshift._html import Cell, Html, Row, card, chip, curve, escape, grid, note
-from sketchshift._text import counted, visible
+from sketchshift._registry import show_card
+from sketchshift._text import visible
 from sketchshift._threads import one_blas_thread
-from sketchshift._times import as_times, describe_keys
+from sketchshift._times import as_times
 from sketchshift._typing import BoolArray, FloatArray
 from sketchshift._validation import check_integer, check_number, parameter_error
 from sketchshift.decoders import Decoding
@@ -50,7 +49,6 @@ TIME = "time"
 """What the keys of a mapping are called, if not said."""
 
 
-SENTENCES_SHOWN = 3
 """Of the last alarms, in a notebook."""
 
 EFFECT = 0.05
@@ -172,36 +170,8 @@ class Watch:
     def __repr__(self) -> str:
         return f"<Watch of {len(self)} slices by {self.by}: {len(self.alarms)} alarms>"
 
-    def _repr_html_(self) -> str:
-        title = f"{counted(len(self), 'slice')} by {self.by}: {counted(len(self.alarms), 'alarm')}"
-        if not self.slices:
-            return card(title)
-        keys = describe_keys(self.by, [each.key for each in self.slices])
-        alarms = [each.drifted for each in self.slices]
-        drift = [
-            max((test.distance / test.threshold for test in each.tests), default=math.nan)
-            for each in self.slices
-        ]
-        counts = [each.count for each in self.slices]
-        rows = [
-            _curve_row("rows", counts, lambda n: counted(n, "row"), keys),
-            _curve_row(
-                "drift, in thresholds", drift, "{:.2g}".format, keys, alarms=alarms, line=1.0
-            ),
-        ]
-        clusters = () if self.decoding is None else self.decoding.profile.clusters
-        for i, cluster in enumerate(clusters):
-            shares, name = [each.shares[i] for each in self.slices], escape(cluster.name)
-            show, colour = (lambda share: f"{100 * share:.1f} %"), colour_of(i)
-            rows.append(_curve_row(Html(f"{chip(i)} {name}"), shares, show, keys, colour=colour))
-        span = f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
-        named = zip(keys, self.slices, strict=True)
-        told = [note(f"{key}: {each.sentence}") for key, each in named if each.drifted]
-        last = told[-SENTENCES_SHOWN:]
-        if len(told) > len(last):
-            last.insert(0, note(f"The last {len(last)} of {len(told)} alarms:"))
-        head = ["", "over time", "least", "most", "last"]
-        return card(title, note(span), grid(head, rows), *last)
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
     def to_arrow(self) -> Any:
         """The slices as an Arrow table.
@@ -226,20 +196,6 @@ class Watch:
         columns |= {name: column(name) for name in ("effect", "drifted", "sentence")}
         shares = [each.tolist() for each in column("shares")]
         return pa.table(columns | {"shares": pa.array(shares, pa.list_(pa.float64()))})
-
-
-def _curve_row(
-    name: str, values: Sequence[float], show: Callable[[Any], str], keys: list[str], **looks: Any
-) -> Row:
-    """One line of the table in a notebook: a curve, and its ends in words."""
-    texts = [show(value) for value in values]
-    titles = [f"{key}: {text}" for key, text in zip(keys, texts, strict=True)]
-    row = [Cell(each, is_text=True) for each in (name, curve(values, titles, **looks))]
-    known = [i for i, value in enumerate(values) if math.isfinite(value)]
-    if not known:
-        return [*row, "", "", ""]
-    ends = min(known, key=values.__getitem__), max(known, key=values.__getitem__), known[-1]
-    return [*row, *(Cell(texts[i], title=keys[i]) for i in ends)]
 
 
 @one_blas_thread

@@ -6,6 +6,7 @@ The classes find :func:`card_of` by the entry points ``sketchshift.cards``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -19,6 +20,8 @@ from sketchshift._html import (
     bar,
     card,
     chip,
+    curve,
+    escape,
     facts,
     fold,
     grid,
@@ -26,8 +29,10 @@ from sketchshift._html import (
     shaded,
 )
 from sketchshift._text import counted, meaningful, number, rows_in_words, size_in_words
+from sketchshift._times import describe_keys
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.profile import Profile, Trait, columns_shown
+from sketchshift.drift import Comparison, Watch
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.recipe import Cycle
@@ -38,6 +43,7 @@ __all__ = ["card_of"]
 COLUMNS_SHOWN = 12
 COLUMNS_NAMED = 20
 SLICES_SHOWN = 14
+SENTENCES_SHOWN = 3
 LEGEND = (
     "Columns hold means: orange is above the mean of all rows, blue below. "
     "A spread of 1 is as wide as all rows."
@@ -144,3 +150,74 @@ def _shaded(place: Any, trait: Trait) -> Cell:
     """A cell of the table; a time of day is neither above nor below another."""
     deviation = math.nan if isinstance(place.part, Cycle) else trait.deviation
     return shaded(trait.shown, deviation, trait.text)
+
+
+@card_of.register
+def _of_comparison(comparison: Comparison) -> str:
+    title = "The data drifted" if comparison.drifted else "No drift beyond chance"
+    known = {
+        "distance": f"{comparison.distance:.3g}",
+        "threshold": f"{comparison.threshold:.3g}",
+        "p-value": f"{comparison.p_value:.2g}" if comparison.p_value >= 1e-4 else "below 0.0001",
+        "false alarms": f"{100 * comparison.false_alarm:g} %",
+        "rows": " and ".join(f"{n:,.0f}" for n in comparison.counts),
+    }
+    if not comparison.is_decoded or comparison.decoding is None or not comparison.clusters:
+        return card(title, facts(known))
+    largest = max(share for c in comparison.clusters for share in (c.share_a, c.share_b)) or 1.0
+    rows: list[Row] = []
+    for i, each in enumerate(comparison.clusters):
+        words = (chip(i), comparison.decoding.profile.clusters[i].name, each.verdict)
+        mark, name, verdict = (Cell(word, is_text=True) for word in words)
+        before, after = (
+            bar(share / largest, f"{100 * share:.1f} %", colour_of(i))
+            for share in (each.share_a, each.share_b)
+        )
+        rows.append([mark, name, before, after, f"{100 * each.change:+.1f} %", verdict])
+    head = ["", "cluster", "share before", "share after", "change", "verdict"]
+    return card(title, facts(known), note(comparison.sentence), grid(head, rows))
+
+
+@card_of.register
+def _of_watch(watch: Watch) -> str:
+    title = f"{counted(len(watch), 'slice')} by {watch.by}: {counted(len(watch.alarms), 'alarm')}"
+    if not watch.slices:
+        return card(title)
+    keys = describe_keys(watch.by, [each.key for each in watch.slices])
+    alarms = [each.drifted for each in watch.slices]
+    drift = [
+        max((test.distance / test.threshold for test in each.tests), default=math.nan)
+        for each in watch.slices
+    ]
+    counts = [each.count for each in watch.slices]
+    rows = [
+        _curve_row("rows", counts, lambda n: counted(n, "row"), keys),
+        _curve_row("drift, in thresholds", drift, "{:.2g}".format, keys, alarms=alarms, line=1.0),
+    ]
+    clusters = () if watch.decoding is None else watch.decoding.profile.clusters
+    for i, cluster in enumerate(clusters):
+        shares, name = [each.shares[i] for each in watch.slices], escape(cluster.name)
+        show, colour = (lambda share: f"{100 * share:.1f} %"), colour_of(i)
+        rows.append(_curve_row(Html(f"{chip(i)} {name}"), shares, show, keys, colour=colour))
+    span = f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
+    named = zip(keys, watch.slices, strict=True)
+    told = [note(f"{key}: {each.sentence}") for key, each in named if each.drifted]
+    last = told[-SENTENCES_SHOWN:]
+    if len(told) > len(last):
+        last.insert(0, note(f"The last {len(last)} of {len(told)} alarms:"))
+    head = ["", "over time", "least", "most", "last"]
+    return card(title, note(span), grid(head, rows), *last)
+
+
+def _curve_row(
+    name: str, values: Sequence[float], show: Callable[[Any], str], keys: list[str], **looks: Any
+) -> Row:
+    """One line of the table in a notebook: a curve, and its ends in words."""
+    texts = [show(value) for value in values]
+    titles = [f"{key}: {text}" for key, text in zip(keys, texts, strict=True)]
+    row = [Cell(each, is_text=True) for each in (name, curve(values, titles, **looks))]
+    known = [i for i, value in enumerate(values) if math.isfinite(value)]
+    if not known:
+        return [*row, "", "", ""]
+    ends = min(known, key=values.__getitem__), max(known, key=values.__getitem__), known[-1]
+    return [*row, *(Cell(texts[i], title=keys[i]) for i in ends)]
