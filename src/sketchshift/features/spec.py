@@ -233,7 +233,11 @@ class SketchSpec:
                 must = f"made for {counted(d, 'column')}"
                 raise parameter_error(CALLER, name, must, part)
         if isinstance(families, Mapping):
-            families = [(name, to_canonical(families[name])) for name in sorted(families)]
+            try:
+                families = [(name, to_canonical(families[name])) for name in sorted(families)]
+            except (TypeError, ValueError) as cause:
+                must = f"names with parameters that JSON can hold ({cause})"
+                raise parameter_error(CALLER, "families", must, families) from None
         own: tuple[Any, ...] = (rows, waves, cells, spread, tuple(families), noise)
         for field, value in zip(dataclasses.fields(self), own, strict=True):
             object.__setattr__(self, field.name, value)
