@@ -130,6 +130,7 @@ bench: setup  ## ratios against baselines of the same run
 	$(BIN)/python benchmarks/bench_engines.py
 	$(BIN)/python benchmarks/bench_start.py
 	$(BIN)/python benchmarks/bench_slices.py
+	$(BIN)/python benchmarks/bench_compare.py
 
 bench-lakes: setup  ## minutes: cubes, stores and databases; the figures of the pages are of larger data
 	$(BIN)/python benchmarks/bench_cube.py

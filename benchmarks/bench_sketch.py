@@ -51,7 +51,7 @@ def check(X: np.ndarray, spec: ss.SketchSpec) -> None:
     """A wrong fast answer must fail."""
     z = ss.sketch(X[:2000], spec, n_threads=1).z * np.sqrt(spec.sketch_size)
     omega = 2 * np.pi * spec.frequencies.turns.astype(np.float64)
-    rows = (X[:2000] - spec.center_vector) / spec.scale_vector
+    rows = (X[:2000] - spec.rows.center_vector) / spec.rows.scale_vector
     expected = np.exp(1j * rows @ omega).mean(axis=0)
     assert np.abs(z - expected).max() < 1e-5
 

@@ -131,9 +131,9 @@ def features(X: Rows, spec: ss.SketchSpec) -> Any:
     for first in range(0, len(X), CHUNK // 8 // m):
         part = slice(first, first + CHUNK // 8 // m)
         rows = X[part]
-        if spec.metric == "cosine":
+        if spec.rows.metric == "cosine":
             rows = rows / xp.linalg.norm(rows, axis=1, keepdims=True)
-        rows = (rows - xp.asarray(spec.center_vector)) * xp.asarray(spec.per_unit)
+        rows = (rows - xp.asarray(spec.rows.center_vector)) * xp.asarray(spec.rows.per_unit)
         phases = (2.0 * np.pi * (rows @ turns)).astype(xp.float32)
         found[part, :m], found[part, m:] = xp.cos(phases), xp.sin(phases)
     return found / xp.sqrt(xp.float32(m))
@@ -175,8 +175,7 @@ def p_values(
         )
         for i in range(checked)
     ]
-    size = float((laws[0].weights * laws[0].freedoms).sum())
-    one = replace(laws[0], weights=laws[0].weights / size, shift=0.0)
+    one = replace(laws[0], size=1.0 / laws[0].sum.mean, shift=0.0)
     quantiles = np.array([one.quantile(p) for p in grid])
     scores = (squared - means) / sizes + 1.0
     found = np.interp(scores, quantiles, grid, left=1.0, right=1e-5)
@@ -200,7 +199,7 @@ class Population:
         rng = stream(*counts, 1)
         times = REPETITIONS if max(counts) < 50_000 or HAS_GPU else REPETITIONS // 4
         z_a, z_b = (sample_means(self.table, n, times, rng) for n in counts)
-        found = p_values(z_a, z_b, counts, spectrum or self.spec.spectrum)
+        found = p_values(z_a, z_b, counts, spectrum or self.spec.noise)
         return [float((found <= level).mean()) for level in LEVELS]
 
 
@@ -373,7 +372,7 @@ def print_power(columns: tuple[int, ...], n: int = 500) -> dict[str, dict[str, f
                 for rows, means in zip((X, Y), z, strict=True):
                     means.append(features(rows, spec).mean(axis=0))
                 permuted.append(permuted_p_value(X, Y, rng))
-            ours = p_values(xp.stack(z[0]), xp.stack(z[1]), (n, n), spec.spectrum)
+            ours = p_values(xp.stack(z[0]), xp.stack(z[1]), (n, n), spec.noise)
             theirs = np.array(permuted)
             facts = {}
             for level in LEVELS:
@@ -397,7 +396,7 @@ def print_bandwidths(columns: tuple[int, ...]) -> dict[str, dict[str, float]]:
             X, Y = (law(20_000, d, stream(d, 6, i)) for i, law in enumerate((base, generate)))
             facts = {}
             for share in shares:
-                spec = replace(planned, bandwidth=share, spectrum=None)
+                spec = planned.replaced(waves=replace(planned.waves, bandwidth=share), noise=None)
                 a, b = features(X, spec), features(Y, spec)
                 rng = stream(d, 4)
                 z = [sample_means(table, n, 400, rng) for table in (a, a, b)]

@@ -80,7 +80,7 @@ class FeatureTable:
     @classmethod
     def of(cls, X: np.ndarray, spec: ss.SketchSpec) -> FeatureTable:
         """All features at once: 8 bytes for each of them."""
-        rows = (X - spec.center_vector) * spec.per_unit
+        rows = (X - spec.rows.center_vector) * spec.rows.per_unit
         if spec.axes is not None:
             rows = select_kernel().project(rows, spec.axes.table)
         waves = select_kernel().features(rows, spec.frequencies.turns)
@@ -186,7 +186,7 @@ def print_shares(names: Sequence[str]) -> None:
                     part = ss.sketch(X[rows], whole.spec)
                     points = Turnkey().fit(part, CLUSTERS).points
                     spec = whole.spec
-                    places = spec.center_vector + points.places * spec.scale_vector
+                    places = spec.rows.center_vector + points.places * spec.rows.scale_vector
                     nearest = ss.metrics.assign(places, decoding.centroids)
                     guesses = (
                         base,

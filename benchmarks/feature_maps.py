@@ -18,6 +18,8 @@ from harness import if_here, report
 
 import sketchshift as ss
 from sketchshift_papers import data as datasets
+from sketchshift_papers import landmarks
+from sketchshift_papers import leverage as leverage  # registers the law
 
 SEEDS, PILOT, ROWS = (0, 1, 2), 2_000, 10_000
 NUMBERS = (4, 10)  # integers of a sketch, in k d
@@ -49,18 +51,19 @@ def specs(pilot: np.ndarray, k: int, n: int, seed: int) -> dict[str, ss.SketchSp
     one = ss.SketchSpec(d, m, width, seed=seed, center=tuple(pilot.mean(axis=0)))
     rows = pilot - one.center_vector
     places = {
-        "Nyström": ss.features.Landmarks.draw(rows, n, seed=seed),
-        "Nyström, places counted": ss.features.Landmarks.draw(
-            rows, 8 * n // (8 + 4 * d), seed=seed
-        ),
+        name: landmarks.draw(rows, size, bandwidth=width, seed=seed)
+        for name, size in (("Nyström", n), ("Nyström, places counted", 8 * n // (8 + 4 * d)))
     }
     waves = ss.plan(pilot, k, sketch_size=m, seed=seed, cells=False)
     return {
         "Gaussian law": one,
-        "leverage": replace(one, law="leverage"),
-        **{name: replace(one, sketch_size=0, landmarks=places[name]) for name in places},
+        "leverage": one.replaced(waves=replace(one.waves, law="leverage")),
+        **{
+            name: one.replaced(waves=None, families={"landmarks": own})
+            for name, own in places.items()
+        },
         "plan of waves": waves,
-        "plan of waves, leverage": replace(waves, law="leverage"),
+        "plan of waves, leverage": waves.replaced(waves=replace(waves.waves, law="leverage")),
         "plan": ss.plan(pilot, k, sketch_size=m, seed=seed),
     }
 

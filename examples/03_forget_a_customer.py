@@ -66,7 +66,7 @@ Omega = 2 * np.pi * spec.frequencies.turns.astype(np.float64)
 
 def float_sum(rows: np.ndarray) -> np.ndarray:
     """The sketch in floating point: the features of the rows, added up in blocks."""
-    normalised = (rows - spec.center_vector) * spec.per_unit
+    normalised = (rows - spec.rows.center_vector) * spec.rows.per_unit
     blocks = np.array_split(normalised, 50)
     return sum(np.exp(1j * block @ Omega).sum(axis=0) for block in blocks)
 

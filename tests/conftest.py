@@ -17,7 +17,7 @@ from hypothesis import settings
 import sketchshift as ss
 from sketchshift.data import open as door
 from sketchshift.decoders import decoder
-from sketchshift.features import frequencies
+from sketchshift.features import Range, frequencies
 from sketchshift.kernels import select
 from sketchshift_papers import data as datasets
 
@@ -167,8 +167,7 @@ SPECS = {
     "range": ss.SketchSpec(
         n_features=3,
         sketch_size=50,
-        bandwidth=(0.2, 3.0),
-        far_share=0.15,
+        bandwidth=Range(0.2, 3.0, 0.15),
         center=(5.0, -1.0, 0.3),
         scale=2.0,
     ),
@@ -204,6 +203,17 @@ def seeded_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         return lambda numbers: np.rint(rng.normal(numbers, scale)), scale, rho
 
     monkeypatch.setattr(mechanism, "_calibrated", seeded)
+
+
+@pytest.fixture(scope="session")
+def central_differences():
+    """Derivatives of a function of points by each coordinate, on a new last axis."""
+
+    def derivatives(g, C, h):
+        steps = np.eye(C.shape[1]) * h
+        return np.stack([(g(C + step) - g(C - step)) / (2 * h) for step in steps], axis=-1)
+
+    return derivatives
 
 
 PASSWORD = "pass-word-5ecret"

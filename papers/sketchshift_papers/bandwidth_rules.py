@@ -67,7 +67,9 @@ def regression_rule(X: FloatArray, *, sketch_size: int = 500, seed: int = 0) -> 
     """
     rows, r0 = _normalised(X)
     d, law = X.shape[1], "adapted_radius"
-    turns = draw_frequencies(d, sketch_size, 1.0, law=law, seed=seed).turns.astype(np.float64)
+    turns = draw_frequencies(d, sketch_size, (1.0, 1.0), law=law, seed=seed).turns.astype(
+        np.float64
+    )
     lengths = 2.0 * math.pi * np.linalg.norm(turns, axis=0)
     blocks = np.array_split(np.argsort(lengths), BLOCKS)
     cluster_std, least = START / math.sqrt(d), LEAST / math.sqrt(d)

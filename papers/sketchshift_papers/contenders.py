@@ -27,8 +27,9 @@ import numpy as np
 from sketchshift import Sketch, decode, plan, sketch
 from sketchshift.decoders import DECODERS, Box, Decoder, one_blas_thread
 from sketchshift.errors import DataError
-from sketchshift.features import Landmarks
 from sketchshift.metrics import lloyd, mse
+from sketchshift_papers import landmarks as of_landmarks
+from sketchshift_papers import leverage as leverage
 from sketchshift_papers.beyond import BEYOND
 from sketchshift_papers.datasets import Data, FloatArray
 from sketchshift_papers.definition import Contender, Figure
@@ -117,10 +118,13 @@ def other_sketch(
     if spread > 1.0:
         sigma = bandwidth_of(cell.sketch)
         changes["bandwidth"] = (sigma / spread, sigma * spread)
-    if landmarks is not None:
+    if landmarks is not None and spec.waves is not None:
         n = 16 * spec.sketch_size // (8 + landmarks * spec.n_features)  # an integer has 8 bytes
-        changes |= {"sketch_size": 0, "landmarks": Landmarks.draw(X, n, seed=spec.seed)}
-    return sketch(X, replace(spec, **changes), n_threads=1)
+        drawn = of_landmarks.draw(X, n, bandwidth=bandwidth_of(cell.sketch), seed=spec.waves.seed)
+        spec = spec.replaced(waves=None, families={"landmarks": drawn})
+    elif changes and spec.waves is not None:
+        spec = spec.replaced(waves=replace(spec.waves, **changes))
+    return sketch(X, spec, n_threads=1)
 
 
 def without_missing(figure: Figure) -> tuple[Figure, list[str]]:

@@ -229,9 +229,9 @@ def _box(data: Data) -> Box:
 
 def bandwidth_of(sketch: Sketch) -> float:
     """Sigma, of a sketch that has one."""
-    bandwidth = sketch.spec.bandwidth
-    assert isinstance(bandwidth, float)
-    return bandwidth
+    low, high = sketch.spec.bandwidths
+    assert low == high
+    return low
 
 
 FIGURES: dict[str, Callable[..., Measures]] = {

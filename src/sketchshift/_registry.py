@@ -10,7 +10,8 @@ Each group names functions, which are imported once something asks for the group
   database; ``query`` is None for its only table;
 - ``sketchshift.formats``: openers of files, by the ends of their names;
 - ``sketchshift.states``: ``(folder)`` gives what :func:`sketchshift.load` finds in it;
-- ``sketchshift.pictures``: functions that draw, by the kind of picture.
+- ``sketchshift.pictures``: functions that draw, by the kind of picture;
+- ``sketchshift.cards``: ``(thing)`` gives the HTML that a notebook shows of it.
 
 A function that has nothing to give for its arguments returns None.
 """
@@ -21,7 +22,7 @@ import warnings
 from functools import cache
 from typing import Any
 
-__all__ = ["added", "first_answer"]
+__all__ = ["added", "first_answer", "show_card"]
 
 
 @cache
@@ -44,3 +45,9 @@ def first_answer(group: str, *arguments: Any) -> Any:
     """What the first function of a group gives that knows the arguments; else None."""
     answers = (answer(*arguments) for answer in added(group).values())
     return next((answer for answer in answers if answer is not None), None)
+
+
+def show_card(thing: Any) -> str | None:
+    """The HTML that a notebook shows of a thing; None shows its line of text."""
+    found: str | None = first_answer("cards", thing)
+    return found

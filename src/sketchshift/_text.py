@@ -18,7 +18,6 @@ __all__ = [
     "cell",
     "cluster_header",
     "column_in_words",
-    "column_names",
     "counted",
     "finite",
     "from_cell",
@@ -48,16 +47,6 @@ class _Rows(Protocol):
     def count(self) -> int: ...
 
 
-class _Columns(Protocol):
-    """What :func:`column_names` needs to know of a spec."""
-
-    @property
-    def columns(self) -> Sequence[str] | None: ...
-
-    @property
-    def n_features(self) -> int: ...
-
-
 def counted(n: int, noun: str) -> str:
     """A number of things: ``"1 row"``, ``"2,000 rows"``, ``"2 sketches"``, ``"2 axes"``."""
     plural = noun + ("es" if noun.endswith("ch") else "s")
@@ -77,11 +66,6 @@ def size_in_words(n_bytes: int) -> str:
         if n_bytes >= size:
             return f"{n_bytes / size:.3g} {unit}"
     return counted(n_bytes, "byte")
-
-
-def column_names(spec: _Columns) -> Sequence[str]:
-    """Names of the columns of a spec, or where there are none their positions in words."""
-    return spec.columns or nameless_columns(spec.n_features)
 
 
 def nameless_columns(n: int) -> list[str]:

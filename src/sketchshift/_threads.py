@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -40,20 +41,24 @@ class _Limit:
     """One thread for BLAS while anybody is inside.
 
     The limit is that of the process: the first who comes sets it, and the last who goes takes it
-    back, whatever threads they are in. Setting it takes some milliseconds.
+    back, whatever threads they are in. Looking for the libraries takes some milliseconds: it is
+    done again only when modules were imported, which may have loaded another one.
     """
 
     def __init__(self) -> None:
         self._lock, self._n_inside, self._limits = Lock(), 0, cast(Any, None)
+        self._n_modules, self._blas = 0, cast(Any, None)
 
     def __enter__(self) -> None:
         with self._lock:
             if self._n_inside == 0:
                 from threadpoolctl import ThreadpoolController
 
-                blas = ThreadpoolController().select(user_api="blas")
+                if self._n_modules != len(sys.modules):
+                    self._blas = ThreadpoolController().select(user_api="blas")
+                    self._n_modules = len(sys.modules)
                 _let_go()
-                self._limits = blas.limit(limits=1)
+                self._limits = self._blas.limit(limits=1)
             self._n_inside += 1
 
     def __exit__(self, *error: object) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchshift._text import listed
 from sketchshift.errors import Parameter, SpecError
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "check_number",
     "is_short_float",
     "parameter_error",
+    "read_fields",
     "told_progress",
     "unmasked",
     "widen",
@@ -147,3 +150,30 @@ def is_short_float(dtype: np.dtype[Any]) -> bool:
 def widen(values: Any) -> Any:
     """Numbers such as bfloat16, which NumPy does not know itself, as float32; others as given."""
     return values.astype(np.float32) if is_short_float(values.dtype) else values
+
+
+def read_fields(cls: type, content: Any, *, besides: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the fields of a dataclass in a JSON object; others, and missing ones, are refused.
+
+    Parameters
+    ----------
+    cls : type
+        The dataclass; fields without a default must be there.
+    content : anything
+        What JSON gave.
+    besides : tuple of str
+        Fields of the class that come from elsewhere.
+    """
+    fields = [field for field in dataclasses.fields(cls) if field.name not in besides]
+    names = {field.name for field in fields}
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
+    if not isinstance(content, Mapping):
+        kind = type(content).__name__
+        raise SpecError(f"the part {cls.__name__} of a sketch spec must be an object. Got {kind}.")
+    unknown, missing = sorted(set(content) - names), sorted(needed - set(content))
+    if unknown or missing:
+        facts = [f"unknown: {listed(unknown)}"] * bool(unknown)
+        facts += [f"missing: {listed(missing)}"] * bool(missing)
+        msg = f"this is not a sketch spec: of the part {cls.__name__}, {'; '.join(facts)}."
+        raise SpecError(msg)
+    return dict(content)

@@ -25,7 +25,7 @@ from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift._validation import check_choice, check_integer, parameter_error
 from sketchshift.decoders import Decoding, Outcome, Trust, decode
 from sketchshift.errors import DataError, MissingDependencyError
-from sketchshift.features.spec import METRICS
+from sketchshift.features.rows import METRICS
 from sketchshift.metrics import assign, match_centroids
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
 from sketchshift.sketch.sketch import merge_sketches
@@ -228,7 +228,7 @@ def _listed(given: Any, name: str) -> list[Any]:
 
 
 def _choose_metric(sketch: AnySketch, metric: str | None) -> str:
-    planned = str(getattr(sketch.spec, "metric", "euclidean"))
+    planned = sketch.spec.rows.metric
     if metric is None:
         return planned
     check_choice("train_lists", "metric", metric, METRICS)
@@ -318,7 +318,7 @@ def _cell_means(sketch: AnySketch) -> tuple[FloatArray, FloatArray] | None:
         return None
     has_rows = sums.weights > 0.0
     spec = sketch.spec
-    means = spec.center_vector + sums.means[has_rows] / spec.per_unit
+    means = spec.rows.center_vector + sums.means[has_rows] / spec.rows.per_unit
     return means, sums.weights[has_rows]
 
 

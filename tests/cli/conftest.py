@@ -21,7 +21,7 @@ import sketchshift as ss
 from sketchshift.cli import main
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=40, bandwidth=0.3, columns=("x", "y"))
-PUBLIC = replace(SPEC, origin=ss.features.Origin("declared", 20.0))
+PUBLIC = SPEC.replaced(rows=replace(SPEC.rows, onto=ss.features.Ball("declared", 20.0)))
 
 
 def table(seed, n=60):

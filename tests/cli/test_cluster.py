@@ -41,7 +41,7 @@ def test_files_and_facts_hold_the_floats_of_the_python_api(folder, run):
     assert written["clusters"] == facts["clusters"]
     assert centroids(facts) == expected.centroids.tolist()
     assert facts["sentence"] == expected.sentence
-    assert (facts["seed"], facts["decoder"]["seed"]) == (week.spec.seed, 7)
+    assert (facts["seed"], facts["decoder"]["seed"]) == (week.spec.waves.seed, 7)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,8 @@ def test_fewer_clusters_than_asked_for_are_a_warning_and_a_result(folder, run):
 
 
 def test_a_table_with_two_columns_of_one_name_is_refused(folder, run):
-    spec = replace(ss.load("week.sketch").spec, columns=("share", "x"))
+    spec = ss.load("week.sketch").spec
+    spec = spec.replaced(rows=replace(spec.rows, columns=("share", "x")))
     ss.sketch(np.loadtxt("points.csv", delimiter=",", skiprows=1), spec).save("odd.sketch")
     line = f"cluster odd.sketch -k 3 {QUICK} -o"
 

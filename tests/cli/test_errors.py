@@ -194,7 +194,9 @@ def faulty(folder):
     data[-100] ^= 1
     Path("damaged.sketch").write_bytes(data)
     day = ss.load("day1.sketch")
-    ss.sketch("points.csv", replace(day.spec, bandwidth=0.1)).save("other.sketch")
+    ss.sketch("points.csv", day.spec.replaced(waves=replace(day.spec.waves, bandwidth=0.1))).save(
+        "other.sketch"
+    )
     (day - day).save("empty.sketch")
     return folder
 
@@ -275,13 +277,13 @@ def test_advice_has_the_words_of_python_in_python_and_those_of_flags_in_a_termin
     """A parameter without a flag keeps its name; an error of the system names its file."""
     many = tuple(f"x{i}" for i in range(21))
     chosen = ss.errors.DataError("Choose ", ChooseColumns(("a, b", "c")), " instead.")
-    origin = ss.errors.SpecError(Parameter("SketchSpec", "origin"), " must be an Origin.")
+    noise = ss.errors.SpecError(Parameter("SketchSpec", "noise"), " must be a Spectrum.")
 
     assert str(chosen) == "Choose columns=['a, b', 'c'] instead."
     assert sentence(chosen) == """Choose --columns '"a, b",c' instead."""
     assert sentence(ss.errors.DataError("Choose ", ChooseColumns(many))) == "Choose --columns NAMES"
     assert str(ss.errors.DataError("Choose ", ChooseColumns())) == "Choose columns=[...]"
-    assert sentence(origin) == "The 'origin' parameter of SketchSpec must be an Origin."
+    assert sentence(noise) == "The 'noise' parameter of SketchSpec must be a Spectrum."
     full = OSError(28, "No space left on device", "week.sketch")
     assert sentence(full) == "week.sketch: No space left on device."
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree, which
@@ -134,7 +133,7 @@ def test_what_cannot_be_compared_is_refused(place, run):
     write(0)
     run("follow in one --plan plan.json")
     run.error("follow in one --watch", "has no slices to compare")
-    ss.sketch(rows_of(1), replace(SPEC, bandwidth=2.0)).save("other.sketch")
+    ss.sketch(rows_of(1), ss.SketchSpec(2, 64, 2.0, columns=("x", "y"))).save("other.sketch")
     run(LINE)
     line = "follow in st --watch --reference other.sketch"
     run.error(line, "made with another plan than the cube")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import sketchshift as ss
@@ -41,19 +40,6 @@ def test_inspect_is_a_table_for_people(folder, run):
     assert (facts["rows"], facts["columns"], facts["bandwidth"]) == ("60", "x, y", "0.3")
     assert facts["file"] == f"size      {Path('day1.sketch').stat().st_size:,} bytes"
     assert facts["fingerprint"] == ss.load("day1.sketch").fingerprint
-
-
-def test_inspect_tells_landmarks_and_proposes_a_decoder_that_takes_them(folder, run):
-    X = np.repeat([[0.0, 0.0], [4.0, 4.0]], 20, axis=0)
-    landmarks = ss.features.Landmarks.draw(X, 5)
-    ss.sketch(X, ss.SketchSpec(2, 0, 1.0, landmarks=landmarks)).save("l.sketch")
-    ss.sketch(X, ss.SketchSpec(2, 20, 1.0, law="leverage")).save("w.sketch")
-
-    then = "sketchshift cluster l.sketch -k 2 --decoder sketch-and-shift"
-    run.says("inspect l.sketch", "landmarks      2", f"Next: {then}\n")
-    run.says("inspect w.sketch", "saturation     1.54")
-    assert run.facts("inspect l.sketch")["landmarks"] == 2
-    run(then)
 
 
 def test_inspect_of_an_empty_sketch_has_no_mean(folder, run):

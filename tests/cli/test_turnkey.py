@@ -36,7 +36,7 @@ def test_inspecting_tells_of_rows_far_out_and_of_partial_weights(folder, run):
 
     run.says("inspect far.sketch", "1.5, of which waves miss 0.5; up to ", "partial weights")
     where = run.facts("inspect far.sketch")["where"]
-    assert where.pop("farthest") == pytest.approx(1e12 / spec.scale, rel=1e-3)
+    assert where.pop("farthest") == pytest.approx(1e12 / spec.rows.scale, rel=1e-3)
     assert where == {"in_cells": 1.0, "outer": 1.0, "far": 0.5, "partial": 1}
     assert run.facts("inspect week.sketch")["where"] is None
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sketchshift._text import (
     cell,
-    column_names,
     counted,
     finite,
     from_cell,
@@ -68,8 +67,8 @@ def test_counts_have_their_plural():
 
 
 def test_columns_without_names_are_called_by_their_positions():
-    assert column_names(SketchSpec(2, 50, 1.0, columns=("x", "y"))) == ("x", "y")
-    assert column_names(SketchSpec(2, 50, 1.0)) == ["column 0", "column 1"]
+    assert SketchSpec(2, 50, 1.0, columns=("x", "y")).rows.labels == ("x", "y")
+    assert SketchSpec(2, 50, 1.0).rows.labels == ["column 0", "column 1"]
     assert listed([str(i) for i in range(22)]).endswith("'19' and 2 more")
 
 

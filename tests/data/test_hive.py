@@ -76,7 +76,7 @@ def test_folders_of_every_format_are_keys_and_conditions_on_them_choose_rows(tmp
         assert ss.sketch_by(folder, "month", SPEC, where=where).merge() == expected
     given = {"n_clusters": 2, "columns": ["x", "y"], "standardize": True}
     october = table.filter(ds.field("month") == 10)
-    assert ss.plan(folder, where="month = 10", **given).scale == ss.plan(october, **given).scale
+    assert ss.plan(folder, where="month = 10", **given).rows == ss.plan(october, **given).rows
 
 
 def test_a_column_of_the_file_comes_before_the_name_of_its_folder(tmp_path):

@@ -40,17 +40,6 @@ def figure1():
 
 
 @pytest.fixture(scope="session")
-def central_differences():
-    """Derivatives of a function of points by each coordinate, on a new last axis."""
-
-    def derivatives(g, C, h):
-        steps = np.eye(C.shape[1]) * h
-        return np.stack([(g(C + step) - g(C - step)) / (2 * h) for step in steps], axis=-1)
-
-    return derivatives
-
-
-@pytest.fixture(scope="session")
 def wine():
     return load_wine(as_frame=True).data
 

@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 
 import sketchshift as ss
 from sketchshift.errors import DataError, PlanWarning, SpecError
+from sketchshift.features import Rows
 from sketchshift.features.cells import n_cells_for, plan_cells
 
 RNG = np.random.default_rng(0)
@@ -75,7 +76,7 @@ def test_of_numbers_that_are_shared_cells_get_more_the_more_rows_there_are():
 def test_a_far_row_is_told_of_and_changes_no_cluster(size):
     X = blobs()
     sketch = ss.sketch(X, n_clusters=6)
-    far = ss.sketch(np.full((1, 4), size * float(sketch.spec.scale)), sketch.spec)
+    far = ss.sketch(np.full((1, 4), size * float(sketch.spec.rows.scale)), sketch.spec)
 
     with pytest.warns(PlanWarning, match="Rows of weight 1 lie .* belong to no cluster"):
         found = ss.decode(sketch + far, 6)
@@ -120,7 +121,7 @@ def random_case(seed):
     width = max(float(np.sqrt(seen.var(axis=0).sum())), 1e-9 * float(np.abs(center).max()), 1e-9)
     scale = tuple((width * rng.uniform(0.2, 3, size=d)).tolist()) if rng.random() < 0.5 else width
     cells = plan_cells((seen - center) / np.array(scale), int(rng.integers(1, 30)), seed=seed % 97)
-    spec = ss.SketchSpec(d, 0, 0.5, center=center.tolist(), scale=scale, cells=cells)
+    spec = ss.SketchSpec.of(Rows(d, None, center.tolist(), scale), cells=cells)
     weights = rng.random(n) * 10.0 ** rng.uniform(-3, 3) if rng.random() < 0.5 else None
     noise = size * rng.normal(size=(k, d)) * rng.choice([0.0, 1e-9, 1.0])
     return X, weights, spec, X[rng.integers(0, n, k)] + noise
@@ -133,7 +134,7 @@ def test_no_cost_is_ever_above_its_bound(seed):
     X, weights, spec, centroids = random_case(seed)
     sketch = ss.sketch(X, spec, sample_weight=weights)
     cells = sketch.cells + sketch.outer + sketch.far
-    told = spec.center_vector + spec.scale_vector * cells.means[cells.weights > 0.0]
+    told = spec.rows.center_vector + spec.rows.scale_vector * cells.means[cells.weights > 0.0]
 
     certificate = ss.certify(sketch, centroids)
 
@@ -158,7 +159,9 @@ def test_weights_that_add_up_to_the_number_of_rows_are_no_whole_weights(of_one_c
     weights = np.concatenate([weights, 2.0 - weights])
     X = 1e9 * (1.0 + rng.random((8, 1)) * 10.0 ** rng.uniform(-12, -1))
     sketch = ss.sketch(X, of_one_column, sample_weight=weights)
-    centroids = of_one_column.center_vector + of_one_column.scale_vector * sketch.far.means
+    centroids = (
+        of_one_column.rows.center_vector + of_one_column.rows.scale_vector * sketch.far.means
+    )
 
     assert ss.certify(sketch, centroids).cost_bound >= cost(X, centroids, weights)
 

@@ -59,7 +59,7 @@ def test_the_correlation_function_is_the_kernel_density_but_for_the_noise_of_fre
 
 def test_a_sketch_is_searched_in_its_normalised_coordinates(X, spec):
     """The Dirac at row 0 has its maximum, 1, at x' = (x - center) / scale."""
-    row = (X[0] - spec.center_vector) / spec.scale_vector
+    row = (X[0] - spec.rows.center_vector) / spec.rows.scale_vector
 
     value, gradient = CorrelationFunction.of(ss.sketch(X[:1], spec)).value_and_gradient(row)
 

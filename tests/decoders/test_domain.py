@@ -18,7 +18,7 @@ numbers = st.floats(-1e6, 1e6)
 
 
 def normalised(X, spec):
-    return (X - spec.center_vector) / spec.scale_vector
+    return (X - spec.rows.center_vector) / spec.rows.scale_vector
 
 
 @given(arrays(float, (2, 3), elements=numbers), arrays(float, (2, 4, 3), elements=numbers))
@@ -76,7 +76,7 @@ def test_the_box_of_a_sketch_is_three_standard_deviations_around_the_mean(X, spe
     box = Box.of(ss.sketch(X, spec))
 
     rows = normalised(X, spec)
-    half = np.maximum(3 * rows.std(axis=0), np.min(spec.bandwidth) / 2)
+    half = np.maximum(3 * rows.std(axis=0), spec.bandwidths[0] / 2)
     assert_allclose([box.lower, box.upper], rows.mean(axis=0) + np.outer([-1, 1], half), atol=1e-5)
 
 

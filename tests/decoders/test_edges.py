@@ -70,7 +70,7 @@ SPECS = [
     (2, 100, {"bandwidth": 3e-4}),
     (2, 100, {"bandwidth": 300.0}),
     (64, 100, {"bandwidth": 3.0, "structured": True}),
-    (2, 100, {"bandwidth": (0.1, 3.0), "far_share": 0.1}),
+    (2, 100, {"bandwidth": ss.features.Range(0.1, 3.0, 0.1)}),
     (2, 100, {"bandwidth": 0.3, "law": "folded_gaussian"}),
     (70, 1400, {"bandwidth": 3.0}),
 ]

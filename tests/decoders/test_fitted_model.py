@@ -16,7 +16,7 @@ from sketchshift.metrics import match_centroids
     "options",
     [
         {"bandwidth": (0.1, 1.0)},
-        {"bandwidth": (0.05, 0.5), "far_share": 0.1},
+        {"bandwidth": ss.features.Range(0.05, 0.5, 0.1)},
         {"bandwidth": 0.15, "law": "folded_gaussian"},
         {"bandwidth": 0.15, "law": "leverage"},
     ],

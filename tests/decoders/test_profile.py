@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
 from sketchshift._text import meaningful
+from sketchshift.features import Rows
 from sketchshift.recipe import Category, Cycle, Frequency, Log, Recipe
 
 
@@ -53,7 +54,7 @@ def told(
     means = np.asarray(means, dtype=float)
     d = means.shape[1]
     spread = np.full(d, mean), np.square(np.full(d, std))
-    spec = SimpleNamespace(columns=columns, n_features=d, scale=None, recipe=recipe)
+    spec = SimpleNamespace(rows=Rows(d, recipe or columns))
     moments = None if covariance is None else (spread[0], covariance)
     sketch = SimpleNamespace(spec=spec, count=rows, spread=spread, moments=moments)
     covariances = np.tile(width * np.eye(d), (len(means), 1, 1))

@@ -104,7 +104,7 @@ def test_shares_of_far_rows_are_those_of_the_nearest_cluster():
 
 
 def test_what_cannot_be_compared_is_refused(whole, decoding):
-    other = ss.sketch(rows([5, 5, 5]), replace(whole.spec, seed=7))
+    other = ss.sketch(rows([5, 5, 5]), whole.spec.replaced(waves=replace(whole.spec.waves, seed=7)))
     wide = ss.sketch(np.zeros((5, 3)), ss.SketchSpec(3, 20, 1.0))
 
     with pytest.raises(IncompatibleSketchesError, match="made with different plans"):

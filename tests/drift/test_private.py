@@ -11,7 +11,7 @@ from scipy.stats import binom
 import sketchshift as ss
 from sketchshift.decoders.shares import ClusterSketches
 from sketchshift.drift.compare import Population
-from sketchshift.drift.noise import AddedNoise, quantile
+from sketchshift.drift.noise import AddedNoise, NullLaw
 from sketchshift.errors import IncompatibleSketchesError, SpecError
 from sketchshift.features import Charge
 from sketchshift.privacy.ledger import Ledger
@@ -53,14 +53,14 @@ def test_false_alarms_are_as_many_as_asked_for(blobs):
     table = FeatureTable.of(X, SPEC)
     a, b = (released(ss.sketch(X[rng.integers(len(X), size=n)], SPEC), rng) for n in counts)
     noise = Population.of(a + b, None, 0, "compare").noise
-    weights = noise.law(sum(1 / n for n in counts), AddedNoise.of(a, b))
+    law = noise.null(a, b, counts)
 
     zs = [noisy_z(table, n, repetitions, side, rng) for n, side in zip(counts, (a, b), strict=True)]
     squared = ((zs[0] - zs[1]) ** 2).sum(axis=1)
 
-    assert weights.sum() == pytest.approx(squared.mean(), rel=0.1)
+    assert law.mean == pytest.approx(squared.mean(), rel=0.1)
     for level in (0.1, 0.01):
-        alarms = int((squared > quantile(level, weights)).sum())
+        alarms = int((squared > law.quantile(level)).sum())
         assert binom.ppf(1e-4, repetitions, level / 2) <= alarms
         assert alarms <= binom.isf(1e-4, repetitions, 1.3 * level)
 
@@ -73,7 +73,7 @@ def test_the_law_of_raw_sketches_alone_would_raise_alarms_without_drift(blobs):
     found = ss.compare(a, b, n_clusters=None)
 
     noise = Population.of(a + b, None, 0, "compare").noise
-    plain = quantile(0.01, (1 / 2_000 + 1 / 3_000) * noise.eigenvalues)
+    plain = NullLaw.of((1 / 2_000 + 1 / 3_000) * noise.eigenvalues).quantile(0.01)
     assert not found.drifted
     assert found.bound is None
     assert found.distance**2 > plain

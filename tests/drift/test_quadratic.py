@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from sketchshift.drift.noise import quantile, tail
+from sketchshift.drift.noise import NullLaw
+
+
+def tail(x, weights):
+    return NullLaw.of(weights).tail(x)
+
+
+def quantile(p, weights):
+    return NullLaw.of(weights).quantile(p)
 
 
 @pytest.mark.parametrize(("degrees", "tolerance"), [(1, 0.14), (5, 0.025), (200, 2e-4)])

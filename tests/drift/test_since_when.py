@@ -65,6 +65,7 @@ def test_the_strongest_evidence_has_the_smallest_p_value_and_can_be_looked_for_a
     sketches, _ = slices_of(20, changed=5, shift=0.15)
     totals = list(itertools.accumulate(sketches, initial=sketches[0] - sketches[0]))
     options = {"noise": learn_noise(totals[-1]), "false_alarm": 0.01, "only_strongest": True}
+    options["keys"] = range(20)
 
     found = ss.drift.since_when(sketches)
     (alone,) = compare_windows(totals.__getitem__, (0, 20), **options)

@@ -1,8 +1,6 @@
-"""A reference period, seasons and effect sizes: what varies by itself is no alarm."""
+"""A reference period and effect sizes: what varies by itself is no alarm."""
 
 from __future__ import annotations
-
-from datetime import date, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -82,49 +80,6 @@ def test_without_drift_alarms_are_at_most_as_rare_as_asked_for(spec, spread):
     assert (np.mean(in_turn) > 0.8) == (spread > 0.0)
 
 
-# Seasons.
-
-
-@pytest.fixture(scope="module")
-def years(spec):
-    """Four years of months with a strong season; from September of the last, a new cluster."""
-    rng = np.random.default_rng(0)
-    slices = {}
-    for month in range(48):
-        move = 0.2 * np.sin(2 * np.pi * month / 12) + 0.01 * rng.normal()
-        new = 0.3 * (month >= 44)
-        shares = [(0.4 + move) * (1.0 - new), (0.6 - move) * (1.0 - new), new]
-        name = f"{2010 + month // 12}-{month % 12 + 1:02d}"
-        slices[name] = ss.sketch(rows(1_000, shares, rng), spec)
-    return slices
-
-
-@pytest.mark.filterwarnings("ignore:both sketches vary:sketchshift.errors.PlanWarning")
-@pytest.mark.parametrize(
-    "options", [{"season": "year"}, {"season": "year", "reference": "month < '2013-01'"}]
-)
-def test_against_the_same_month_of_other_years_only_the_real_change_alarms(years, options):
-    found = watch(years, n_clusters=None, by="month", **options)
-
-    alarms = [each.key for each in found.alarms]
-    assert alarms[0] == "2013-09"
-    assert set(alarms) <= {"2013-09", "2013-10", "2013-11", "2013-12"}
-    assert found.slices[11].usual is None  # no year before
-
-
-def test_the_same_day_of_other_weeks_is_the_baseline(spec, rng):
-    """Weekends differ from other days, and a Monday that looks like one of them is found."""
-    slices = {}
-    for i in range(70):
-        shares = [0.2, 0.3, 0.5] if i % 7 >= 5 or i == 63 else SHARES
-        slices[date(2024, 1, 1) + timedelta(i)] = ss.sketch(rows(300, shares, rng), spec)
-
-    found = watch(slices, n_clusters=None, season="week")
-
-    assert found.slices[6].usual is None  # no week before
-    assert [each.key for each in found.alarms] == [date(2024, 3, 4)]
-
-
 # The effect, and its words.
 
 
@@ -187,8 +142,6 @@ def test_what_cannot_be_judged_is_refused_with_the_remedy(grown):
     for options, error, words in (
         ({"reference": "day < 2"}, DataError, r"at least 3 slices .*chooses 2 of 6"),
         ({"reference": "day >= 0"}, DataError, "leaves none to judge"),
-        ({"season": "year"}, DataError, "times that are dates, and day has '0'"),
-        ({"season": "month"}, SpecError, "'season' parameter of watch must be"),
         ({"effect": 2.0}, SpecError, "'effect' parameter of watch must be"),
     ):
         with pytest.raises(error, match=words):

@@ -35,7 +35,9 @@ def test_few_rows_get_more_frequencies_of_the_same_plan(blobs):
     km = ss.CompressiveKMeans(3, random_state=5)
     m = spec.sketch_size
 
-    assert km.fit(blobs).sketch_.spec == dataclasses.replace(spec, sketch_size=4 * m)
+    assert km.fit(blobs).sketch_.spec == spec.replaced(
+        waves=dataclasses.replace(spec.waves, size=4 * m)
+    )
     assert km.sketch_.prefix(m) == ss.sketch(blobs, spec)
     assert clone(km).partial_fit(blobs).sketch_.spec == spec
     assert km.set_params(sketch_size=60).fit(blobs).sketch_.spec == spec
@@ -119,7 +121,7 @@ def test_a_random_state_draws_seeds_and_an_integer_is_the_seed(blobs):
     )
     fixed = ss.CompressiveKMeans(3, sketch_size=50, random_state=np.int64(9))
 
-    seeds = [km.fit(blobs).sketch_.spec.seed for km in (drawing, drawing, again, fixed)]
+    seeds = [km.fit(blobs).sketch_.spec.waves.seed for km in (drawing, drawing, again, fixed)]
     assert seeds[0] == seeds[2] != seeds[1]
     assert seeds[3] == 9
 
@@ -166,7 +168,7 @@ def test_labels_and_distances_are_those_that_clusters_were_found_by(as_rows, rng
     X = rng.normal(size=(1000, 2)) * [0.1, 1000.0]
     X[500:, 0] += 3.0
     km = ss.CompressiveKMeans(2, standardize=True, random_state=0).fit(as_rows(X))
-    scale = km.sketch_.spec.scale_vector
+    scale = km.sketch_.spec.rows.scale_vector
 
     assert km.sketch_ == ss.sketch(X, km.sketch_.spec)
     assert (km.labels_ == km.labels_[0]).tolist() == [True] * 500 + [False] * 500

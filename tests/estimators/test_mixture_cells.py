@@ -100,8 +100,10 @@ def test_rows_with_a_repeated_value_have_cells_of_their_own(rng):
     mixture = ss.CompressiveGaussianMixture(4, random_state=0).fit(X)
 
     cells, spec = mixture.sketch_.cells, mixture.sketch_.spec
-    near = BESIDE * spec.scale_vector[0]
-    has_zero = np.abs(cells.means[:, 0] * spec.scale_vector[0] + spec.center_vector[0]) < near
+    near = BESIDE * spec.rows.scale_vector[0]
+    has_zero = (
+        np.abs(cells.means[:, 0] * spec.rows.scale_vector[0] + spec.rows.center_vector[0]) < near
+    )
     assert cells.weights[has_zero].sum() == np.count_nonzero(np.abs(X[:, 0]) < near)
     assert (cells.variances[has_zero, 0] < BESIDE**2).all()
 

@@ -60,12 +60,12 @@ def test_cells_that_make_no_sense_are_refused():
     ):
         with pytest.raises(SpecError, match=message):
             Cells(**{"centers": CELLS.centers, "n_features": 3} | change)
-    with pytest.raises(SpecError, match="Cells of 2 columns"):
-        SketchSpec(2, 10, bandwidth=1.0, cells=CELLS)
+    with pytest.raises(SpecError, match="made for 2 columns"):
+        SketchSpec(2, 10, bandwidth=1.0).replaced(cells=CELLS)
 
 
 def test_centers_in_letters_that_base64_has_not_are_refused():
-    text = SketchSpec(3, 10, bandwidth=1.0, cells=CELLS).to_json()
+    text = SketchSpec(3, 10, bandwidth=1.0).replaced(cells=CELLS).to_json()
     content = json.loads(text)
     content["cells"]["centers"] = "!" + content["cells"]["centers"]
 

@@ -19,10 +19,10 @@ from sketchshift.features.frequencies import (
     LAWS,
     _bandwidths,
     draw_frequencies,
-    most_saturation,
     padded_size,
     register_law,
 )
+from sketchshift_papers.leverage import most_saturation
 
 # Kolmogorov-Smirnov tests below have a fixed seed; another would fail with probability 1e-4
 
@@ -68,7 +68,9 @@ def test_lengths_follow_their_law(law):
     40 000 lengths show a distance of 0.011: mixing the adapted law 3 : 1 gives 0.018.
     """
     for d, m, bandwidth in ((1, 5000, 3.0), (2, 40_000, 3.0), (64, 5000, 0.25)):
-        radii = bandwidth * np.linalg.norm(omegas(d, m, bandwidth, law=law, seed=2), axis=0)
+        radii = bandwidth * np.linalg.norm(
+            omegas(d, m, (bandwidth, bandwidth), law=law, seed=2), axis=0
+        )
 
         assert scipy.stats.kstest(radii, CDFS[law](d)).pvalue > 1e-4
 
@@ -80,7 +82,7 @@ def test_directions_are_uniform(structured):
     Within six of them: another seed would fail with probability 2080 * 2e-9.
     """
     d, m = 64, 6400
-    omega = omegas(d, m, 1.0, law="leverage", seed=4, structured=structured)
+    omega = omegas(d, m, (1.0, 1.0), law="leverage", seed=4, structured=structured)
 
     phi = omega / np.linalg.norm(omega, axis=0)
 
@@ -110,13 +112,13 @@ def test_a_share_of_bandwidths_lies_beyond_the_range():
     st.integers(1, 300),
     st.integers(0, 2**64 - 1),
     st.sampled_from(list(LAWS)),
-    st.sampled_from([0.3, (0.1, 9.0)]),
+    st.sampled_from([(0.3, 0.3), (0.1, 9.0)]),
     st.booleans(),
 )
 def test_the_first_frequencies_do_not_depend_on_how_many(m, seed, law, bandwidth, structured):
     """A sketch of size m holds those of all smaller sizes: equal to the bit."""
-    far_share = 0.3 if isinstance(bandwidth, tuple) else 0.0
-    options = {"law": law, "seed": seed, "structured": structured, "far_share": far_share}
+    beyond = 0.3 if bandwidth[0] < bandwidth[1] else 0.0
+    options = {"law": law, "seed": seed, "structured": structured, "beyond": beyond}
 
     few, many = (draw_frequencies(70, size, bandwidth, **options) for size in (m, 300))
 
@@ -125,7 +127,7 @@ def test_the_first_frequencies_do_not_depend_on_how_many(m, seed, law, bandwidth
 
 def test_drawing_in_blocks_changes_nothing():
     """9000 frequencies of this law pass the block in which random numbers are held."""
-    options = {"law": "adapted_radius", "seed": 8, "far_share": 0.1}
+    options = {"law": "adapted_radius", "seed": 8, "beyond": 0.1}
 
     many, few = (draw_frequencies(2, m, (1.0, 2.0), **options).turns for m in (9000, 10))
 
@@ -136,7 +138,7 @@ def test_drawing_in_blocks_changes_nothing():
 def test_structured_frequencies_written_out_are_the_matrix_product():
     """S H D1 H D2 H D3 with scipy's Hadamard matrix, the first d columns; rounded once."""
     d = 100
-    structure = draw_frequencies(d, 200, 1.0, seed=10, structured=True).structure
+    structure = draw_frequencies(d, 200, (1.0, 1.0), seed=10, structured=True).structure
 
     H = scipy.linalg.hadamard(128)
     blocks = [H @ np.diag(c) @ H @ np.diag(b) @ H @ np.diag(a) for a, b, c in structure.signs]
@@ -157,11 +159,11 @@ def test_no_frequency_is_longer_than_the_largest():
 
 
 GOLDEN = {
-    "dense": (3, 20, 0.3, {"seed": 7}, "55303b24c7bb7f1f197b7a4338d3ab17"),
+    "dense": (3, 20, (0.3, 0.3), {"seed": 7}, "55303b24c7bb7f1f197b7a4338d3ab17"),
     "leverage": (
         3,
         20,
-        0.3,
+        (0.3, 0.3),
         {"seed": 7, "law": "leverage"},
         "546e4fab5ab1b45d29c8f4072e27af00",
     ),
@@ -169,7 +171,7 @@ GOLDEN = {
         70,
         200,
         (0.3, 5.0),
-        {"seed": 7, "structured": True, "far_share": 0.2, "law": "adapted_radius"},
+        {"seed": 7, "structured": True, "beyond": 0.2, "law": "adapted_radius"},
         "687013ed50644542fd125aa1f26b0202",
     ),
 }
@@ -211,7 +213,7 @@ def test_weights_are_the_gaussian_density_over_that_of_the_law():
     """
     for d, share in ((1, 1.0), (1, 0.0), (2, 0.6), (10, 0.0), (10, 1.0), (200, 0.6)):
         s = share * most_saturation(d)
-        frequencies = draw_frequencies(d, 500, 1.0, law="leverage", seed=21, saturation=s)
+        frequencies = draw_frequencies(d, 500, (1.0, 1.0), law=f"leverage({s!r})", seed=21)
         R = 2 * math.pi * np.linalg.norm(frequencies.turns.astype(np.float64), axis=0)
 
         grid = np.linspace(max(0.0, math.sqrt(d) - 10), math.sqrt(d) + 12, 100_001)

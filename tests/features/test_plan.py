@@ -34,11 +34,11 @@ def test_a_plan_is_the_formula(d, k):
     spec = plan_rows(X, k, cells=False, seed=9)
 
     r0, low, high = by_hand(X, k)
-    assert spec.scale == pytest.approx(r0, rel=1e-5)
-    assert_allclose(spec.center, X.mean(axis=0), atol=1e-5 * r0)
-    assert spec.bandwidth[0] == pytest.approx(low, rel=0.05)
-    assert spec.bandwidth[1] == pytest.approx(max(high, 3 * spec.bandwidth[0]), rel=1e-5)
-    assert (spec.far_share, spec.seed) == (0.15, 9)
+    assert spec.rows.scale == pytest.approx(r0, rel=1e-5)
+    assert_allclose(spec.rows.center, X.mean(axis=0), atol=1e-5 * r0)
+    assert spec.bandwidths[0] == pytest.approx(low, rel=0.05)
+    assert spec.bandwidths[1] == pytest.approx(max(high, 3 * spec.bandwidths[0]), rel=1e-5)
+    assert (spec.waves.beyond, spec.waves.seed) == (0.15, 9)
     assert spec.sketch_size == 10 * k * d
 
 
@@ -50,7 +50,8 @@ def test_waves_alone_are_planned_like_waves_beside_cells_with_a_warning_of_rows_
             waves = plan_rows(rows, 3, cells=False)
 
         both = plan_rows(rows, 3)
-        assert replace(both, cells=None, sketch_size=waves.sketch_size) == waves
+        assert both.replaced(cells=None, waves=waves.waves) == waves
+        assert replace(both.waves, size=waves.sketch_size) == waves.waves
 
 
 def test_waves_alone_are_planned_without_a_warning_for_usual_rows(rng):
@@ -66,7 +67,7 @@ def test_constant_columns_are_standardised_like_columns_of_deviation_one(rng):
     varying = rng.normal(scale=5.0, size=(300, 2))
     X = np.column_stack([varying, np.full(300, 0.1)])
 
-    scale = plan_rows(X, 3, standardize=True).scale
+    scale = plan_rows(X, 3, standardize=True).rows.scale
 
     assert_allclose(scale, [*varying.std(axis=0) * 2**0.5, 2**0.5], rtol=1e-5)
 
@@ -77,9 +78,9 @@ def test_whole_weights_count_as_repeated_rows(rng):
     weighted = plan_rows(X, 5, weights=weights.astype(float))
     repeated = plan_rows(np.repeat(X, weights, axis=0), 5)
 
-    assert_allclose(weighted.center, repeated.center, atol=1e-5)
-    assert weighted.scale == pytest.approx(repeated.scale, rel=1e-5)
-    assert_allclose(weighted.bandwidth, repeated.bandwidth, rtol=0.03)
+    assert_allclose(weighted.rows.center, repeated.rows.center, atol=1e-5)
+    assert weighted.rows.scale == pytest.approx(repeated.rows.scale, rel=1e-5)
+    assert_allclose(weighted.bandwidths, repeated.bandwidths, rtol=0.03)
 
 
 def test_the_number_of_threads_changes_nothing(rng):
@@ -136,7 +137,7 @@ def test_very_few_rows_give_a_spec_that_can_be_used(standardize):
     for rows in FEW:
         spec = plan_rows(np.array(rows), 5, standardize=standardize)
 
-        assert 0 < spec.bandwidth[0] < spec.bandwidth[1] < 10
+        assert 0 < spec.bandwidths[0] < spec.bandwidths[1] < 10
         assert ss.sketch(np.array(rows), spec).count == len(rows)
 
 
@@ -165,7 +166,7 @@ def test_more_clusters_than_rows_can_be_planned_for(rng):
     """Smaller clusters ask for smaller bandwidths, also where the sample cannot show them."""
     X = rng.normal(size=(60, 2))
 
-    lows = [plan_rows(X, k).bandwidth[0] for k in (10, 30, 60, 240)]
+    lows = [plan_rows(X, k).bandwidths[0] for k in (10, 30, 60, 240)]
 
     assert lows == sorted(lows, reverse=True)
     assert lows[3] == pytest.approx(lows[2] / 2, rel=1e-4)  # k^(-1/d) from 60 to 240, d = 2
@@ -175,7 +176,7 @@ def test_points_without_any_spread_get_the_bandwidth_of_their_distances():
     """Five points, each many times: a bandwidth of zero would see nothing else."""
     points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [5.0, 5.0], [5.0, 6.0]])
 
-    low, high = plan_rows(np.repeat(points, 100, axis=0), 5).bandwidth
+    low, high = plan_rows(np.repeat(points, 100, axis=0), 5).bandwidths
 
     assert 0.02 < low < high < 1.0  # in units of r0, about 3.7: the points are 0.27 apart
 
@@ -188,14 +189,14 @@ def test_the_integers_reach_the_rows_that_are_known(rng):
     spec = plan_rows(X[:2000], 10, bounds=bounds)
 
     assert ss.sketch(X, spec).count == len(X)
-    assert spec.bandwidth[1] >= 3 * spec.bandwidth[0] * (1 - 1e-5)
+    assert spec.bandwidths[1] >= 3 * spec.bandwidths[0] * (1 - 1e-5)
 
 
 def test_one_absurd_bound_does_not_spoil_the_plan(rng):
     X = rng.normal(size=(2000, 2))
-    plain = plan_rows(X, 10).bandwidth
+    plain = plan_rows(X, 10).bandwidths
 
-    low, high = plan_rows(X, 10, bounds=(X.min(axis=0), np.array([1e300, 0.0]))).bandwidth
+    low, high = plan_rows(X, 10, bounds=(X.min(axis=0), np.array([1e300, 0.0]))).bandwidths
 
     assert high == plain[1]
     assert low <= high / 3 * (1 + 1e-5)
@@ -216,4 +217,4 @@ def test_parameters_are_checked(X):
 def test_frequencies_are_structured_from_64_columns_on(rng):
     X = rng.normal(size=(100, 100))
     for d in (63, 64, 100):
-        assert plan_rows(X[:, :d], 2, cells=False).structured == (d >= 64)
+        assert plan_rows(X[:, :d], 2, cells=False).waves.structured == (d >= 64)

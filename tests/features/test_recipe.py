@@ -98,7 +98,7 @@ def test_all_sources_give_the_numbers_of_other_libraries_and_the_same_bytes(
     first = ss.sketch(table, spec)
 
     assert again == spec
-    assert again.recipe == RECIPE
+    assert again.rows.recipe == RECIPE
     for kind, data in sources.items():
         source = open_source(data, columns=RECIPE)
         rows = np.concatenate([block.values for block in source])
@@ -111,7 +111,9 @@ def test_all_sources_give_the_numbers_of_other_libraries_and_the_same_bytes(
 
 
 def test_columns_of_one_part_share_a_scale_and_each_part_has_variance_one(spec, expected):
-    scaled = (expected - expected.mean(axis=0)) / spec.scale_vector * math.sqrt(len(RECIPE.parts))
+    scaled = (
+        (expected - expected.mean(axis=0)) / spec.rows.scale_vector * math.sqrt(len(RECIPE.parts))
+    )
 
     totals = np.bincount(RECIPE.groups, scaled.var(axis=0))
     assert_allclose(totals, 1.0, rtol=1e-5)

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sketchshift as ss
 from sketchshift.errors import SpecError
-from sketchshift.features import Axes, Cells, Landmarks, Origin, SketchSpec, Spectrum
+from sketchshift.features import Axes, Ball, Cells, Range, Rows, SketchSpec, Spectrum, Waves
+from sketchshift.features.rows import unit_for
 from sketchshift.recipe import Log, Recipe
 
 BASE = {"n_features": 2, "sketch_size": 20, "bandwidth": 0.3}
@@ -35,17 +37,17 @@ def specs(draw):
     d = 64 if structured else draw(st.integers(1, 5))
     is_range = draw(st.booleans())
     low = draw(st.floats(1e-20, 1e19))
+    high = low * draw(st.floats(1.001, 10))
     return SketchSpec(
         n_features=d,
         sketch_size=draw(st.integers(1, 30)),
-        bandwidth=(low, low * draw(st.floats(1.001, 10))) if is_range else low,
+        bandwidth=Range(low, high, draw(st.floats(0, 1))) if is_range else low,
         seed=draw(st.integers(0, 2**64 - 1)),
-        law=draw(st.sampled_from(["gaussian", "folded_gaussian", "adapted_radius", "leverage"])),
+        law=draw(st.sampled_from(["gaussian", "folded_gaussian", "adapted_radius"])),
         structured=structured,
         columns=draw(st.none() | st.lists(st.text(), min_size=d, max_size=d, unique=True)),
         center=draw(st.none() | st.lists(NUMBERS, min_size=d, max_size=d)),
         scale=draw(st.none() | SCALES | st.lists(SCALES, min_size=d, max_size=d)),
-        far_share=draw(st.floats(0, 1)) if is_range else 0.0,
         precision=draw(st.sampled_from(["float32", "float64"])),
     )
 
@@ -68,8 +70,11 @@ def test_a_spec_survives_its_canonical_json(spec):
     assert text == json.dumps(content, sort_keys=True, separators=(",", ":"))
     assert text.isascii()
     assert content.pop("schema") == 1
-    for field in dataclasses.fields(spec):
-        assert (field.name in content) == (getattr(spec, field.name) != field.default)
+    for own, default in ((spec.rows, Rows(1)), (spec.waves, Waves(1, 1.0))):
+        written = content.pop("rows" if own is spec.rows else "waves")
+        for name in [field.name for field in dataclasses.fields(own)][2:]:
+            assert (name in written) == (getattr(own, name) != getattr(default, name))
+    assert not content
 
 
 def test_the_json_of_a_small_spec_is_this():
@@ -77,59 +82,55 @@ def test_the_json_of_a_small_spec_is_this():
     spec = spec_of(seed=7, scale=2, center=[0, 1.5])
 
     assert spec.to_json() == (
-        '{"bandwidth":0.3,"center":[0.0,1.5],"n_features":2,"scale":2.0,"schema":1,"seed":7,'
-        '"sketch_size":20}'
+        '{"rows":{"center":[0.0,1.5],"n_features":2,"scale":2.0,"unit":0.125},"schema":1,'
+        '"waves":{"bandwidth":0.3,"seed":7,"size":20}}'
     )
 
 
 def test_a_fingerprint_never_changes():
     """Golden: if this fails, no sketch on disk can be merged with a new one."""
-    assert spec_of(seed=7).fingerprint == "9351535d9a6e098a62b429e0e1ea45ca"
+    assert spec_of(seed=7).fingerprint == "e5016018944d120d308b1e4136b495c4"
 
 
-FULL = {
-    "n_features": 64,
-    "sketch_size": 20,
-    "bandwidth": (0.3, 5.0),
-    "seed": 1,
-    "structured": True,
-    "columns": [f"c{k}" for k in range(64)],
-    "center": [0.5] * 64,
-    "scale": 2.0,
-    "far_share": 0.1,
-}
+NAMES = tuple(f"c{k}" for k in range(64))
+FULL = SketchSpec.of(
+    Rows(64, NAMES, (0.5,) * 64, 2.0, unit_for(0.3, 64)),
+    Waves(20, Range(0.3, 5.0, 0.1), 1, structured=True),
+)
+
+
+def rows_of(**changes):
+    return {"rows": dataclasses.replace(FULL.rows, **changes)}
+
+
+def waves_of(**changes):
+    return {"waves": dataclasses.replace(FULL.waves, **changes)}
+
+
 CHANGES = {
-    "n_features": {"n_features": 65, "columns": None, "center": None},
-    "sketch_size": {"sketch_size": 21},
-    "bandwidth": {"bandwidth": (0.3, 5.1)},
-    "one bandwidth": {"bandwidth": 0.3, "far_share": 0.0},
-    "seed": {"seed": 2},
-    "law": {"law": "folded_gaussian"},
-    "saturation": {"law": "leverage", "saturation": 2.0},
-    "structured": {"structured": False},
-    "a name": {"columns": ["x", *FULL["columns"][1:]]},
-    "order of names": {"columns": FULL["columns"][::-1]},
-    "center": {"center": [0.5] * 63 + [0.6]},
-    "scale": {"scale": np.nextafter(2.0, 3)},
-    "scales": {"scale": [2.0] * 64},
-    "far_share": {"far_share": 0.2},
-    "precision": {"precision": "float64"},
-    "origin": {"origin": Origin("declared", 3.0)},
+    "n_features": rows_of(n_features=65, columns=None, center=None),
+    "a name": rows_of(columns=["x", *NAMES[1:]]),
+    "order of names": rows_of(columns=NAMES[::-1]),
+    "recipe": rows_of(columns=Recipe([Log(name) for name in NAMES])),
+    "center": rows_of(center=[0.5] * 63 + [0.6]),
+    "scale": rows_of(scale=np.nextafter(2.0, 3)),
+    "scales": rows_of(scale=[2.0] * 64),
+    "unit": rows_of(unit=2.0),
+    "sphere": rows_of(onto="sphere"),
+    "ball": rows_of(onto=Ball("declared", 3.0)),
+    "size": waves_of(size=21),
+    "bandwidth": waves_of(bandwidth=Range(0.3, 5.1, 0.1)),
+    "one bandwidth": waves_of(bandwidth=0.3),
+    "beyond": waves_of(bandwidth=Range(0.3, 5.0, 0.2)),
+    "seed": waves_of(seed=2),
+    "law": waves_of(law="folded_gaussian"),
+    "structured": waves_of(structured=False),
+    "precision": waves_of(precision="float64"),
     "cells": {"cells": Cells.of(np.eye(3, 64))},
-    "landmarks": {
-        "landmarks": Landmarks.of(np.eye(3, 64)),
-        "bandwidth": 0.3,
-        "far_share": 0.0,
-    },
-    "metric": {"metric": "cosine"},
-    "spectrum": {"spectrum": Spectrum((0.2, 0.1), 30.0)},
-    "moments": {"moments": "none"},
-    "recipe": {"recipe": Recipe([Log(name) for name in FULL["columns"]])},
-    "axes": {
-        "axes": Axes.of(np.eye(64)[:63]),
-        "structured": False,
-        "moments": "none",
-    },
+    "axes": waves_of(structured=False) | {"spread": Axes.of(np.eye(64)[:63])},
+    "no moments": {"spread": None},
+    "noise": {"noise": Spectrum((0.2, 0.1), 30.0)},
+    "families": {"families": {"other": {"places": [1, 2]}}},
 }
 
 
@@ -139,21 +140,26 @@ def test_every_change_changes_the_fingerprint_and_the_description():
     Messages about two specs show what differs, not their fingerprints alone. A field that is added
     later must be added to ``CHANGES``.
     """
-    spec = SketchSpec(**FULL)
     for name, change in CHANGES.items():
-        other = SketchSpec(**(FULL | change))
+        other = FULL.replaced(**change)
 
-        assert other != spec
-        assert other.fingerprint != spec.fingerprint
+        assert other != FULL
+        assert other.fingerprint != FULL.fingerprint
         assert len(other.fingerprint) == 32
         assert SketchSpec.from_json(other.to_json()) == other
         line, _, digits = other.describe().partition(", fingerprint=")
         assert digits == other.fingerprint[:8]
-        is_shown = not spec.describe().startswith(line)
+        is_shown = not FULL.describe().startswith(line)
         assert is_shown == (name != "center"), name  # of long lists only the start is shown
 
     changed = {name for change in CHANGES.values() for name in change}
     assert changed == {field.name for field in dataclasses.fields(SketchSpec)}
+    for part, own in (("rows", FULL.rows), ("waves", FULL.waves)):
+        for field in dataclasses.fields(own):
+            values = [
+                getattr(change[part], field.name) for change in CHANGES.values() if part in change
+            ]
+            assert any(value != getattr(own, field.name) for value in values), field.name
 
 
 PLAIN = {
@@ -162,7 +168,6 @@ PLAIN = {
     "columns": ("a", "b"),
     "center": (0.0, -2.0),
     "scale": (3.0, 0.25),
-    "far_share": 0.125,
 }
 OTHERS = {
     "n_features": np.int64(2),
@@ -172,7 +177,6 @@ OTHERS = {
     "columns": iter(["a", "b"]),
     "center": np.array([-0.0, -2.0], dtype=np.float32),  # would be written otherwise
     "scale": np.array([3, 0.25], dtype=np.float32),
-    "far_share": np.float16(0.125),
 }
 
 
@@ -185,7 +189,7 @@ def test_numbers_and_sequences_of_any_kind_are_kept_as_those_of_python():
     assert other.to_json() == spec.to_json()
     assert other.fingerprint == spec.fingerprint
     assert type(other.n_features) is int
-    assert type(other.bandwidth[0]) is float
+    assert type(other.waves.bandwidth.low) is float
 
 
 def test_a_prefix_longer_than_the_spec_is_refused():
@@ -206,12 +210,12 @@ def test_rows_within_reach_keep_phases_and_integers_in_range(spec):
     """
     assert 0 < spec.reach < math.inf
     assert spec.reach * spec.frequencies.largest <= 2**20 * (1 + 1e-15)
-    assert spec.reach / spec.moment_unit * 2**16 <= 2**40 * (1 + 1e-15)
+    assert spec.reach / spec.rows.unit * 2**16 <= 2**40 * (1 + 1e-15)
     assert np.float32(spec.reach) < np.inf
 
-    low = spec.bandwidth[0] if isinstance(spec.bandwidth, tuple) else spec.bandwidth
-    assert math.frexp(spec.moment_unit)[0] == 0.5
-    assert spec.moment_unit <= low / math.sqrt(spec.n_features) < 2 * spec.moment_unit
+    low = spec.bandwidths[0]
+    assert math.frexp(spec.rows.unit)[0] == 0.5
+    assert spec.rows.unit <= low / math.sqrt(spec.n_features) < 2 * spec.rows.unit
 
     turns = spec.frequencies.turns
     assert np.isfinite(turns).all()
@@ -224,7 +228,7 @@ def test_specs_are_hashable_picklable_and_copiable():
     The receiver of a spec must draw the frequencies to know its fingerprint: another version of the
     library cannot inherit it.
     """
-    spec = SketchSpec(**FULL)
+    spec = FULL
     for fingerprint in (None, spec.fingerprint):
         copies = [pickle.loads(pickle.dumps(spec)), copy.copy(spec), copy.deepcopy(spec)]
 
@@ -236,11 +240,17 @@ def test_specs_are_hashable_picklable_and_copiable():
             assert other.frequencies.to_bytes() == spec.frequencies.to_bytes()
 
 
-def test_a_spec_by_leverage_says_where_its_density_saturates():
-    """The file tells the number, so that no reader has to know what is usual."""
-    usual = spec_of(law="leverage")
+def test_a_spec_is_shown_in_one_line():
+    spec = ss.plan(np.random.default_rng(0).normal(size=(2000, 3)), 5, seed=0)
 
-    assert usual.saturation == math.sqrt(math.log(2.0) * 2 + 1.0)
-    assert json.loads(usual.to_json())["saturation"] == usual.saturation
-    assert spec_of(law="leverage", saturation=usual.saturation) == usual
-    assert "saturation" not in spec_of().to_json()
+    line = f"SketchSpec(3 columns, 80 waves, 20 cells, {spec.fingerprint[:8]})"
+    assert repr(spec) == line
+    assert repr(spec.replaced(waves=None)).startswith("SketchSpec(3 columns, 20 cells, ")
+
+
+def test_families_that_nobody_registered_travel_and_are_refused_when_rows_come():
+    spec = spec_of().replaced(families={"unheard": {"a": [1.5], "b": None}})
+
+    assert SketchSpec.from_json(spec.to_json()) == spec
+    with pytest.raises(SpecError, match="'unheard', a family that this process does not know"):
+        ss.sketch(np.eye(2), spec)

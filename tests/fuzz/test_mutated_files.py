@@ -27,10 +27,11 @@ import sketchshift as ss
 from sketchshift import errors
 from sketchshift.cli.inspect import _statistics
 from sketchshift.cli.output import keys_in_words, sketch_record, spec_record
-from sketchshift.features import Cells, Origin
+from sketchshift.features import Ball, Cells, Range
 from sketchshift.sketch.stored import summarise_file
 from sketchshift.sketch.totals import Layout
 from sketchshift.view import SketchFile, report_on
+from sketchshift_papers import landmarks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sketchshift.errors.PlanWarning"),
@@ -59,9 +60,12 @@ def specs():
         spec_of(bandwidth=(0.5, 2.0), center=(1, 2, 3), scale=(1.0, 2.0, 3.0)),
         spec_of(n_features=1, columns=("x",), scale=2.0),
         spec_of(n_features=2, columns=("x", "y"), law="adapted_radius", precision="float64"),
-        spec_of(n_features=2, bandwidth=(0.3, 3.0), far_share=0.25, seed=3),
-        spec_of(sketch_size=0, landmarks=ss.features.Landmarks.of([[0.0, 1, 2], [1, 0.5, 3]])),
-        dataclasses.replace(spec_of(), cells=Cells.of(X[:4])),
+        spec_of(n_features=2, bandwidth=Range(0.3, 3.0, 0.25), seed=3),
+        spec_of().replaced(
+            waves=None,
+            families={"landmarks": landmarks.parameters([[0.0, 1, 2], [1, 0.5, 3]], 1.0)},
+        ),
+        spec_of().replaced(cells=Cells.of(X[:4])),
     ]
 
 
@@ -80,7 +84,9 @@ def sketches():
 @cache
 def private_sketches():
     def released(rows, **options):
-        spec = spec_of(n_features=rows.shape[1], origin=Origin("declared", 20.0), **options)
+        spec = spec_of(n_features=rows.shape[1])
+        of_ball = dataclasses.replace(spec.rows, onto=Ball("declared", 20.0))
+        spec = spec.replaced(rows=of_ball, **options)
         return ss.privacy.release(ss.sketch(rows, spec), 9.0, 1e-6, force=True)
 
     one = released(X)
@@ -116,7 +122,9 @@ def changed(text, rng):
         if action == 0:
             del holder[name]
         elif action == 1 and isinstance(holder, dict):
-            holder[pick(["new", "scale", "center", "origin", "far_share"], rng)] = any_value(rng)
+            holder[pick(["new", "scale", "center", "onto", "beyond", "families"], rng)] = any_value(
+                rng
+            )
         elif action == 2 and isinstance(holder, list):
             holder.append(any_value(rng))
         else:
@@ -310,9 +318,9 @@ def try_plan(folder, rng):
         return
     spec.describe()
     rows = np.resize(X * pick([1.0, 1e-3, 1e6, 0.0], rng), (30, spec.n_features))
-    rows = rows * spec.scale_vector + spec.center_vector
+    rows = rows * spec.rows.scale_vector + spec.rows.center_vector
     with suppress(errors.SketchshiftError):
-        sketch = ss.sketch(rows, dataclasses.replace(spec, columns=None))
+        sketch = ss.sketch(rows, spec.replaced(rows=dataclasses.replace(spec.rows, columns=None)))
         use_sketch(sketch, sketch, rng)
 
 

@@ -18,7 +18,7 @@ from decodings import specs_for
 
 import sketchshift as ss
 from sketchshift.cli import main
-from sketchshift.features import Origin
+from sketchshift.features import Ball
 
 DROPPED = re.compile(
     "command|file|inputs?|output|source|state|merged|whole|subtracted|first|second|plot|python|data"
@@ -91,7 +91,7 @@ def first_rows():
 def plan():
     """Return a plan that was not planned."""
     found = specs_for(first_rows(), standardize=False)["cells and waves"]
-    return replace(found, columns=("x", "y", "z"))
+    return found.replaced(rows=replace(found.rows, columns=("x", "y", "z")))
 
 
 @contextlib.contextmanager
@@ -134,7 +134,9 @@ def commands():
     with folder():
         found = {what: facts_of(line) for what, line in COMMANDS.items()}
         found["a bound on the cost of centroids"].pop("centroids")  # is the name of their file
-        private = replace(plan(), columns=None, cells=None, origin=Origin("declared", 8.0))
+        private = plan().replaced(
+            rows=replace(plan().rows, columns=None, onto=Ball("declared", 8.0)), cells=None
+        )
         ss.sketch(first_rows(), private).save("day2.private")
         of_release = facts_of(OF_RELEASES)
     return found | {"release": {name: of_release[name] for name in KEPT_OF_RELEASES}}
@@ -149,13 +151,18 @@ def planned_commands():
 # Errors. The text is what users meet: first of functions, then of commands.
 
 
+def with_seed(spec, seed):
+    """Draw other frequencies."""
+    return spec.replaced(waves=replace(spec.waves, seed=seed))
+
+
 def _wrong_calls():
     X, spec = first_rows(), plan()
     sketch = ss.sketch(X, spec)
     holes = np.where(X > 9.0, np.nan, X)
     paper = ss.SketchSpec(3, 60, 0.3)
     return {
-        "sum of sketches of two plans": lambda: sketch + ss.sketch(X, replace(spec, seed=1)),
+        "sum of sketches of two plans": lambda: sketch + ss.sketch(X, with_seed(spec, 1)),
         "NaN in a row": lambda: ss.sketch(holes, spec),
         "wrong number of columns": lambda: ss.sketch(X[:, :2], spec),
         "missing column": lambda: ss.sketch(pa.table({"x": X[:, 0], "y": X[:, 1]}), spec),
@@ -193,7 +200,7 @@ def errors():
     found = {}
     with folder():
         for i, name in enumerate(("first", "second")):
-            ss.sketch(first_rows(), replace(plan(), seed=i)).save(f"{name}.sketch")
+            ss.sketch(first_rows(), with_seed(plan(), i)).save(f"{name}.sketch")
         Path("names.csv").write_text("name,x\na,1\nb,2\n")
         Path("holes.csv").write_text("x,y\n1,2\n,3\n4,5\n")
         Path("centroids.csv").write_text("x,y,z\n1,2,3\n4,5,6\n")

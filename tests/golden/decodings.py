@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import numpy as np
 from totals import cells_of
 
 import sketchshift as ss
+from sketchshift.features import Range
+from sketchshift.features.rows import unit_for
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 N_CELLS = 40
@@ -66,12 +69,13 @@ def specs_for(X, *, standardize=False):
         center=tuple(center.tolist()),
         scale=tuple(scale) if standardize else scale[0],
     )
+    plain = spec(1, 0.2)
     found = {
-        "cells": spec(0, 0.2, cells=cells),
-        "cells and waves": spec(min(30 * d, 300), (0.15, 0.7), far_share=0.15, cells=cells),
+        "cells": ss.SketchSpec.of(replace(plain.rows, unit=unit_for(0.2, d)), cells=cells),
+        "cells and waves": spec(min(30 * d, 300), Range(0.15, 0.7, 0.15)).replaced(cells=cells),
     }
     if d <= FEW_COLUMNS:
-        found["waves"] = spec(min(60 * d, 600), (0.1, 0.5), far_share=0.15)
+        found["waves"] = spec(min(60 * d, 600), Range(0.1, 0.5, 0.15))
         found["waves of one bandwidth"] = spec(min(60 * d, 600), 0.2)
     return found
 

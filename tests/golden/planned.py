@@ -9,13 +9,12 @@ from decodings import STANDARDIZED, datasets, facts_of
 
 import sketchshift as ss
 
-NAMES = ("sketch_size", "bandwidth", "far_share", "center", "scale", "law", "metric", "moments")
 OF_CELLS = ("n_cells", "starts", "probes", "unit", "within", "n_rows", "lower", "upper")
 
 
 def short_plan(spec):
     """Return the numbers of a plan, with digests of the centers of its cells and of its axes."""
-    plan = {name: _short(getattr(spec, name)) for name in NAMES}
+    plan = {name: _short(value) for name, value in _facts(spec).items()}
     if spec.cells is not None:
         plan |= {name: _short(getattr(spec.cells, name)) for name in OF_CELLS}
         plan["centers"] = _digest(spec.cells.centers)
@@ -23,6 +22,20 @@ def short_plan(spec):
     if spec.axes is not None:
         plan["axes"] = _digest(spec.axes.directions)
     return plan
+
+
+def _facts(spec):
+    """Return the numbers of rows and waves by name."""
+    return {
+        "sketch_size": spec.sketch_size,
+        "bandwidth": spec.waves.bandwidths,
+        "far_share": spec.waves.beyond,
+        "center": spec.rows.center,
+        "scale": spec.rows.scale,
+        "law": spec.waves.law,
+        "metric": spec.rows.metric,
+        "moments": "full" if spec.has_moments else "none",
+    }
 
 
 def _short(value):
@@ -47,7 +60,7 @@ def planned():
             waves = ss.plan(X, k, standardize=standardize, cells=False)
             found[f"{name}; {k}"] = {
                 "plan": short_plan(sketch.spec),
-                "bandwidth without cells": waves.bandwidth,
+                "bandwidth without cells": waves.waves.bandwidths,
                 **facts_of(ss.decode(sketch, k)),
             }
     X = datasets()["wine"]

@@ -12,8 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 import sketchshift as ss
-from sketchshift.features import Axes, Cells, Landmarks, Origin
+from sketchshift.features import Axes, Ball, Cells, Range, Rows, Waves
+from sketchshift.features.rows import unit_for
 from sketchshift.recipe import Category, Frequency, Number, Recipe
+from sketchshift_papers import landmarks
+from sketchshift_papers import leverage as leverage  # registers the law
 
 EVERY_DISTANCE = (0.01, 0.3, 1.0, 2.0, 1e9)
 """Factors of rows: in cells, around them, beyond the reach of cells, beyond that of waves."""
@@ -64,15 +67,31 @@ def _shortened(numbers):
 def specs():
     """Return the written specs by name."""
     found = json.loads(Path(__file__).with_name("specs.json").read_text())
-    makers = {
-        "cells": lambda parts: cells_of(**parts),
-        "axes": Axes.of,
-        "landmarks": Landmarks.of,
-        "origin": lambda parts: Origin.from_dict({"charges": []} | parts),
-    }
-    for parts in found.values():
-        parts |= {part: makers[part](parts[part]) for part in makers.keys() & parts}
-    return {name: ss.SketchSpec(**parts) for name, parts in found.items()}
+    return {name: spec_of(**numbers) for name, numbers in found.items()}
+
+
+def spec_of(
+    n_features, sketch_size, bandwidth, seed=0, far_share=0.0, metric="euclidean", **numbers
+):
+    """Put a spec together from its numbers by name."""
+    ends = bandwidth if isinstance(bandwidth, list) else [bandwidth]
+    onto = "sphere" if metric == "cosine" else None
+    if "origin" in numbers:
+        onto = Ball.from_dict(numbers["origin"])
+    names = ("columns", "center", "scale")
+    own = {name: numbers.get(name) for name in names}
+    rows = Rows(n_features, **own, unit=unit_for(ends[0], n_features), onto=onto)
+    bandwidth = Range(*ends, far_share) if len(ends) > 1 else ends[0]
+    names = {"law", "structured", "precision"} & numbers.keys()
+    own = {name: numbers[name] for name in names}
+    waves = Waves(sketch_size, bandwidth, seed, **own) if sketch_size else None
+    spread = None if numbers.get("moments") == "none" else "columns"
+    spread = Axes.of(numbers["axes"]) if "axes" in numbers else spread
+    cells = cells_of(**numbers["cells"]) if "cells" in numbers else None
+    families = {}
+    if "landmarks" in numbers:
+        families["landmarks"] = landmarks.parameters(numbers["landmarks"], bandwidth)
+    return ss.SketchSpec.of(rows, waves, cells=cells, spread=spread, families=families)
 
 
 def cells_of(centers, middles=(), are_half=False, **numbers):
@@ -94,7 +113,7 @@ def totals(kernel="auto"):
     for name, spec in written.items():
         X, weights = data(spec.n_features)
         found[name] = sketch(X, spec)
-        if spec.origin is None:
+        if spec.rows.ball is None:
             kind, rows = ("scattered", scattered(X)) if spec.cells else ("weighted", X)
             found[f"{name}; {kind}"] = sketch(rows, spec, sample_weight=weights)
     found |= _other_rows(sketch, written) | _sums(sketch, written)
@@ -116,7 +135,7 @@ def _other_rows(sketch, written):
     }
     cut, city = Category("cut", ("fair", "good")), Frequency("city", ("Oslo", "Rome"), (0.75, 0.25))
     recipe = Recipe([Number("price", fill=1.5), cut, city])
-    of_table = ss.SketchSpec(4, 8, 0.5, columns=recipe.names, recipe=recipe)
+    of_table = ss.SketchSpec(4, 8, 0.5, columns=recipe)
     large = np.arange(20.0) ** 7
     return {
         "rows in float32": sketch(X.astype(np.float32), paper),
@@ -130,7 +149,9 @@ def _other_rows(sketch, written):
         "rows with holes, private": sketch(holes, written["private"]),
         "equal rows": sketch(np.full((1000, 2), 0.1), paper),
         "no rows": ss.Sketcher(paper).sketch(),
-        "far from the center": sketch(X + 1e5, replace(paper, precision="float64")),
+        "far from the center": sketch(
+            X + 1e5, paper.replaced(waves=replace(paper.waves, precision="float64"))
+        ),
         "columns of a table": sketch(pa.table(table), of_table),
     }
 

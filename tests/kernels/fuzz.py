@@ -274,7 +274,7 @@ def draw_sketch(rng):
     far = rng.random(n) < rng.choice([0.0, 0.5])
     X[far, 0] = spec.reach * rng.choice([0.5, 0.999999, 1.0, 1.000001], size=far.sum())
     X = X.astype(rng.choice(["f4", "f8"]))
-    _, squared_norms = normalise(REFERENCE, X, spec.center_vector, spec.per_unit)
+    _, squared_norms = normalise(REFERENCE, X, spec.rows.center_vector, spec.rows.per_unit)
     X = X[squared_norms < spec.reach**2]  # no others, which a sketch refuses
     weights = draw_weights(rng, len(X)) if rng.random() < 0.5 else None
     if weights is not None and rng.random() < 0.5:

@@ -27,7 +27,7 @@ from sketchshift.errors import (
     RemovalError,
     SketchFormatError,
 )
-from sketchshift.features import Cells
+from sketchshift.features import Cells, Range
 from sketchshift.live import Cube, cube_log, cube_parts
 from sketchshift.live import cube as cubes
 from sketchshift.sketch import file as sketch_file
@@ -36,8 +36,8 @@ from sketchshift.sketch.file import pack, unpack
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
 day_of = np.arange(600) // 100
-SPEC = ss.SketchSpec(
-    3, 67, (0.2, 0.7), center=(0.0, 0.1, 0.0), scale=1.7, far_share=0.15, cells=Cells.of(X[:15])
+SPEC = ss.SketchSpec(3, 67, Range(0.2, 0.7, 0.15), center=(0.0, 0.1, 0.0), scale=1.7).replaced(
+    cells=Cells.of(X[:15])
 )
 
 
@@ -410,16 +410,17 @@ def test_what_does_not_belong_to_a_cube_is_refused(days, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"cells": None},
-        {"precision": "float64"},
-        {"sketch_size": 0},
-        {"cells": None, "moments": "none"},
-        {"metric": "cosine"},
+        lambda spec: {"cells": None},
+        lambda spec: {"waves": replace(spec.waves, precision="float64")},
+        lambda spec: {"waves": None},
+        lambda spec: {"cells": None, "spread": None},
+        lambda spec: {"rows": replace(spec.rows, onto="sphere")},
     ],
-    ids=str,
+    ids=["waves alone", "float64", "cells alone", "no moments", "cosine"],
 )
 def test_every_kind_of_spec_goes_through_a_cube(tmp_path, change):
-    spec = replace(replace(ss.plan(X, 4, seed=0), spectrum=None), **change)
+    spec = ss.plan(X, 4, seed=0)
+    spec = spec.replaced(**change(spec))
     weights = np.random.default_rng(0).uniform(0.1, 3.0, 600)
     table = ss.sketch_by(X, by=day_of, spec=spec, sample_weight=weights)
     cube = Cube.create(tmp_path / "cube", spec, by="key")

@@ -33,7 +33,7 @@ pytest.importorskip("deltalake", reason="needs the extra lakes")
 pytest.importorskip("pyiceberg", reason="needs the extra lakes")
 
 FIRE = Path(__file__).with_name("follow_lakes.py")
-SPEC = ss.SketchSpec(2, 40, 1.0, columns=("x", "y"), cells=Cells.of(np.eye(2)))
+SPEC = ss.SketchSpec(2, 40, 1.0, columns=("x", "y")).replaced(cells=Cells.of(np.eye(2)))
 
 
 def rows(n, seed, first=0):

@@ -13,6 +13,7 @@ from scipy.stats import levy_stable, norm
 import sketchshift as ss
 from sketchshift.decoders import Problem
 from sketchshift.errors import DataError, SpecError
+from sketchshift.features import Rows, Waves
 from sketchshift_papers.decoders import decode_stable
 from sketchshift_papers.decoders.stable import _Fitter
 
@@ -143,7 +144,7 @@ def test_the_same_seed_gives_the_same_bytes_and_a_domain_is_kept_to():
 
 def test_directions_rows_out_of_reach_and_half_a_component_are_refused():
     X = np.random.default_rng(0).normal(size=(300, 2)) + 5
-    directions = ss.sketch(X, ss.SketchSpec(2, 50, 1.0, metric="cosine"))
+    directions = ss.sketch(X, ss.SketchSpec.of(Rows(2, onto="sphere"), Waves(50, 1.0)))
     beyond = ss.sketch(np.vstack([X, [[1e30, 1e30]]]), ss.plan(X, 3, seed=0))
 
     with pytest.raises(DataError, match="directions"):

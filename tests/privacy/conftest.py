@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 
 import sketchshift as ss
-from sketchshift.features import Origin
+from sketchshift.features import Ball, Rows, Waves
+from sketchshift.features.rows import unit_for
 from sketchshift.privacy import mechanism
 
-SPEC = ss.SketchSpec(
-    n_features=3,
-    sketch_size=50,
-    bandwidth=(0.2, 2.0),
-    center=(5.0, -1.0, 0.3),
-    scale=2.0,
-    origin=Origin("declared", 10.0),
+SPEC = ss.SketchSpec.of(
+    Rows(3, None, (5.0, -1.0, 0.3), 2.0, unit_for(0.2, 3), Ball("declared", 10.0)),
+    Waves(50, (0.2, 2.0)),
 )
 
 

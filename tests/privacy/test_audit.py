@@ -12,7 +12,6 @@ releases at most, and two bounds each: a false alarm in 1e-8 of the runs.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ DELTA = 1e-6
 D, X0 = np.array([[0.1], [0.7], [-0.4], [-80.0]]), np.array([[1e6]])
 SPEC = ss.privacy.plan_declared([0.0], 1.0, 1, radius=10.0, sketch_size=1)
 CELLS = Cells.of([[-3.0], [0.0], [0.5], [1.0]])  # x0 is clipped to the ball, then to its cell
-WITH_CELLS = replace(SPEC, cells=CELLS)
+WITH_CELLS = SPEC.replaced(cells=CELLS)
 ALL, WAVES, INNER, COUNT = slice(None), slice(2), slice(2, -1), slice(-1, None)
 
 

@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose
 import sketchshift as ss
 from sketchshift.decoders.noisy_cells import move_to_cells
 from sketchshift.errors import SketchFormatError, SpecError
-from sketchshift.features import Cells, Origin
+from sketchshift.features import Ball, Cells, Rows, Waves
+from sketchshift.features.rows import unit_for
 from sketchshift.kernels import BITS
 from sketchshift.privacy.release import cell_factor
 from sketchshift.sketch.clipped import ClippedFamily, NoisyCells
@@ -19,13 +20,15 @@ from sketchshift.sketch.digits import into_digits
 
 CENTERS = np.random.default_rng(3).normal(size=(12, 3)).round(3)
 CELLS = Cells.of([*CENTERS, CENTERS[0], CENTERS[1] + [0.001, 0.0, 0.0]], unit=0.25)
-SPEC = ss.SketchSpec(3, 20, bandwidth=0.5, origin=Origin("public", 5.0), cells=CELLS)
+SPEC = ss.SketchSpec.of(Rows(3, unit=0.25, onto=Ball("public", 5.0)), Waves(20, 0.5), cells=CELLS)
 
 
 def spec_of(d, n_cells):
     centers = np.random.default_rng(d).normal(size=(n_cells, d))
     cells = Cells.of(centers, unit=1.0)
-    return ss.SketchSpec(d, 5, 0.5, origin=Origin("declared", 50.0), cells=cells)
+    return ss.SketchSpec.of(
+        Rows(d, unit=unit_for(0.5, d), onto=Ball("declared", 50.0)), Waves(5, 0.5), cells=cells
+    )
 
 
 # What one row adds.
@@ -109,12 +112,17 @@ def test_a_private_spec_has_waves_and_few_cells():
     with pytest.raises(SpecError, match="waves beside them: here are 14 cells and 0 "):
         SPEC.prefix(0)
     with pytest.raises(SpecError, match="at most 4096 cells"):
-        replace(SPEC, cells=many)
+        SPEC.replaced(cells=many)
 
 
 def test_a_ball_beyond_the_reach_of_cells_is_refused_before_any_row():
     with pytest.raises(SpecError, match=r"declared radius is 600 .* reach 512 times"):
-        ss.Sketcher(replace(SPEC, bandwidth=50.0, origin=Origin("public", 600.0)))
+        ss.Sketcher(
+            SPEC.replaced(
+                rows=Rows(3, unit=unit_for(50.0, 3), onto=Ball("public", 600.0)),
+                waves=Waves(20, 50.0),
+            )
+        )
 
 
 # Plans.
@@ -129,10 +137,10 @@ def test_a_public_plan_is_the_turnkey_plan_with_more_waves_and_five_cells_a_clus
     assert (spec.cells.n_cells, small.cells.n_cells, spec.sketch_size) == (15, 5, 200)
     assert ss.privacy.plan_public(rows[:10], 3).cells is None
     assert ss.privacy.plan_public(rows, 8, cells=False).sketch_size == 10 * 8 * 4
-    assert replace(spec, cells=None) == ss.privacy.plan_public(rows, 3, cells=False)
-    waves = replace(turnkey, sketch_size=200, cells=None, origin=spec.origin)
-    assert replace(spec, cells=None) == waves
-    assert spec.origin.kind == "public"
+    assert spec.replaced(cells=None) == ss.privacy.plan_public(rows, 3, cells=False)
+    waves = turnkey.replaced(waves=replace(turnkey.waves, size=200), cells=None, rows=spec.rows)
+    assert spec.replaced(cells=None) == waves
+    assert spec.rows.ball.kind == "public"
 
 
 # Decoding.

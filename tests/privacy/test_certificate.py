@@ -30,13 +30,13 @@ class Rows:
         self.raw = ss.sketch(self.X, spec)
         self.good = ss.metrics.lloyd(self.X, K)
         # the rows, moved to the radii of their cells: all are in the ball
-        rows = (self.X - spec.center_vector) * spec.per_unit
+        rows = (self.X - spec.rows.center_vector) * spec.rows.per_unit
         table, radii = spec.cells.table.astype(np.float64), ClippedFamily(spec).radii
         labels = np.square(rows[:, None] - table).sum(axis=2).argmin(axis=1)
         offsets = rows - table[labels]
         lengths = np.linalg.norm(offsets, axis=1)
         seen = table[labels] + offsets * np.minimum(1.0, radii[labels] / lengths)[:, None]
-        self.seen = spec.center_vector + seen * spec.scale_vector
+        self.seen = spec.rows.center_vector + seen * spec.rows.scale_vector
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,12 @@ def test_a_bound_adds_the_quantiles_of_the_noise_to_the_cost(rows, quiet, indepe
     A spec with a scale for each column bounds by the largest of them.
     """
     told, spec, risk = quiet.cells, rows.spec, 0.1
-    widest = replace(spec, scale=(spec.scale / 2, spec.scale, spec.scale / 3))
+    widest = spec.replaced(
+        rows=replace(spec.rows, scale=(spec.rows.scale / 2, spec.rows.scale, spec.rows.scale / 3))
+    )
     other = replace(quiet, spec=widest, fingerprint=widest.fingerprint)
     options = {"confidence": 1.0 - risk, "independent": independent}
-    found = ss.certify(other, [spec.center_vector], **options)
+    found = ss.certify(other, [spec.rows.center_vector], **options)
 
     lengths, quarter = np.linalg.norm(told.centers, axis=1), stats.norm.isf(risk / 4)
     parts = told.square_std, 2.0 * told.sum_std * lengths, told.weight_std * lengths**2
@@ -89,9 +91,9 @@ def test_a_bound_adds_the_quantiles_of_the_noise_to_the_cost(rows, quiet, indepe
     noise = np.array(quantiles) @ np.linalg.norm(parts, axis=1)
     if independent:
         noise = stats.norm.isf(0.75 * risk) * np.linalg.norm(parts)
-    cost = np.square(rows.seen - spec.center_vector).sum() / spec.scale**2
+    cost = np.square(rows.seen - spec.rows.center_vector).sum() / spec.rows.scale**2
     fewest = quiet.total_weight - quarter * quiet.count_std
-    expected = (cost + noise) / fewest * spec.scale**2
+    expected = (cost + noise) / fewest * spec.rows.scale**2
 
     assert 0.0 <= found.cost_bound / expected - 1.0 < 1e-5
 
@@ -121,7 +123,7 @@ def test_a_confidence_that_is_none_is_refused(rows, quiet):
 
 
 def test_what_has_no_cells_or_perhaps_no_rows_proves_nothing(rows, quiet):
-    waves = replace(quiet, spec=replace(rows.spec, cells=None))
+    waves = replace(quiet, spec=rows.spec.replaced(cells=None))
     vector = np.append(quiet._totals.vector[:-1], 1)
     few = replace(quiet, _totals=replace(quiet._totals, vector=vector))
 

@@ -31,12 +31,12 @@ def test_a_private_plan_finds_center_and_spread_in_a_ball_far_too_large_for_what
     r0 = spread(X)
     spec = ss.privacy.plan(X, X.mean(axis=0) + r0, 100.0 * r0, 4, 0.1, 1e-8)
 
-    assert np.linalg.norm(np.array(spec.center) - X.mean(axis=0)) < 0.3 * r0
-    assert 0.75 < spec.scale / r0 < 1.35
+    assert np.linalg.norm(np.array(spec.rows.center) - X.mean(axis=0)) < 0.3 * r0
+    assert 0.75 < spec.rows.scale / r0 < 1.35
     allowed = rho_of(0.1, 1e-8)
-    shares = [(c.purpose, pytest.approx(c.rho / allowed, rel=1e-3)) for c in spec.origin.charges]
+    shares = [(c.purpose, pytest.approx(c.rho / allowed, rel=1e-3)) for c in spec.rows.ball.charges]
     assert shares == [("plan: mean", 0.25), ("plan: radii", 0.5), ("plan: mean", 0.25)]
-    assert sum(c.rho for c in spec.origin.charges) <= allowed
+    assert sum(c.rho for c in spec.rows.ball.charges) <= allowed
 
 
 def test_without_noise_the_numbers_are_those_of_the_rows(X, rng, no_noise):
@@ -46,10 +46,10 @@ def test_without_noise_the_numbers_are_those_of_the_rows(X, rng, no_noise):
     ratios = np.linalg.norm(rows - center, axis=1) / r0
     spec = ss.privacy.plan(rows, center, 100 * r0, 4, 1.0, 1e-8)
 
-    assert_allclose(spec.center, center, atol=0.1 * r0)  # far rows are clipped
-    assert spec.scale == pytest.approx(r0, rel=0.05)
+    assert_allclose(spec.rows.center, center, atol=0.1 * r0)  # far rows are clipped
+    assert spec.rows.scale == pytest.approx(r0, rel=0.05)
     tail = math.sqrt(0.5 + 0.5 * np.mean(ratios**4))
-    assert spec.bandwidth[1] == pytest.approx(0.8 * 4 ** (-1 / 3) * tail, rel=0.1)
+    assert spec.bandwidths[1] == pytest.approx(0.8 * 4 ** (-1 / 3) * tail, rel=0.1)
 
 
 @pytest.mark.parametrize("row", [[1e9, 0, 0], [30, 30, 30], [np.nan, 1, 2], [1e308, -1e308, 0]])
@@ -65,7 +65,7 @@ def test_one_row_moves_the_sums_of_a_plan_by_no_more_than_their_sensitivity(X, r
     for rows in (X[:1000], np.vstack([X[:500], [row], X[500:1000]])):
         spec = ss.privacy.plan(rows, [30.0] * 3, 20.0, 4, 1.0, 1e-8)
 
-    for a, b, charge in zip(seen[:3], seen[3:], spec.origin.charges, strict=True):
+    for a, b, charge in zip(seen[:3], seen[3:], spec.rows.ball.charges, strict=True):
         assert sum((b - a) ** 2) <= charge.sensitivity**2
 
 
@@ -100,7 +100,7 @@ def test_a_plan_on_too_few_rows_falls_back_on_the_ball(X, no_noise):
     with pytest.warns(PrivacyWarning, match="the plan is made from center"):
         spec = ss.privacy.plan(X[:20], [0.0] * 3, 50.0, 4, 0.1, 1e-8)
 
-    assert spec.center == (0.0, 0.0, 0.0)
+    assert spec.rows.center == (0.0, 0.0, 0.0)
 
 
 def test_a_center_that_is_none_is_refused():
@@ -113,7 +113,7 @@ def test_a_declared_plan_says_what_was_declared_with_a_ball_within_reach():
     spec = ss.privacy.plan_declared([1.0, 2.0], 3.0, 5, radius=60.0, columns=["a", "b"])
     huge = ss.privacy.plan_declared([0.0, 0.0], 1.0, 5, radius=1e12)
 
-    assert (spec.center, spec.scale, spec.columns) == ((1.0, 2.0), 3.0, ("a", "b"))
-    assert (spec.origin.kind, spec.origin.radius) == ("declared", 20.0)
-    assert huge.origin.radius < huge.reach
+    assert (spec.rows.center, spec.rows.scale, spec.rows.names) == ((1.0, 2.0), 3.0, ("a", "b"))
+    assert (spec.rows.ball.kind, spec.rows.ball.radius) == ("declared", 20.0)
+    assert huge.rows.ball.radius < huge.reach
     ss.Sketcher(huge)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import sketchshift as ss
-from sketchshift.features import Cells, Origin
+from sketchshift.features import Ball, Cells, Rows, Waves
 
 CENTER = np.array([5.0, -1.0, 0.3])
 BAD = [[np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [0.0, -np.inf, np.nan], [1e308, 1e308, 0.0]]
@@ -21,7 +21,8 @@ BAD = [[np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [0.0, -np.inf, np.nan], [1e308, 1
 def test_rows_inside_the_ball_are_sketched_as_ever(X, public_spec):
     inside = X[np.linalg.norm(X - CENTER, axis=1) < 20.0]
     private, plain = (
-        ss.sketch(inside, spec)._totals for spec in (public_spec, replace(public_spec, origin=None))
+        ss.sketch(inside, spec)._totals
+        for spec in (public_spec, public_spec.replaced(rows=replace(public_spec.rows, onto=None)))
     )
 
     assert_array_equal(private.integers("waves"), plain.integers("waves"))
@@ -53,7 +54,9 @@ def test_rows_that_are_not_numbers_are_dropped_and_not_counted(X, public_spec):
     st.sampled_from([None, Cells.of([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -2.0]])]),
 )
 def test_no_row_raises_and_each_adds_the_same_wherever_it_stands(rows, cells):
-    spec = ss.SketchSpec(3, 20, 0.5, origin=Origin("declared", 5.0), cells=cells)
+    spec = ss.SketchSpec.of(
+        Rows(3, unit=0.25, onto=Ball("declared", 5.0)), Waves(20, 0.5), cells=cells
+    )
     whole = ss.sketch(np.array(rows), spec)
     first, *rest = (ss.sketch(np.array([row]), spec) for row in rows)
 

@@ -21,7 +21,7 @@ from sketchshift.sketch.file import PRIVATE_MAGIC, pack, unpack
 
 @pytest.fixture
 def with_cells(public_spec):
-    return replace(public_spec, cells=Cells.of(np.eye(3)))
+    return public_spec.replaced(cells=Cells.of(np.eye(3)))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_each_reader_names_the_other(private, raw):
 
 def test_an_unsound_header_is_refused(private, raw, release):
     waves = release(raw)
-    plain = json.loads(replace(raw.spec, origin=None).to_json())
+    plain = json.loads(raw.spec.replaced(rows=replace(raw.spec.rows, onto=None)).to_json())
     for sketch, changes, words in (
         (private, {"scale": 2.0**-21}, "must be positive numbers in range"),
         (private, {"scale": 2.0**101}, "must be positive numbers in range"),
@@ -66,7 +66,7 @@ def test_an_unsound_header_is_refused(private, raw, release):
         (waves, {"cell_factor": 2}, "must be positive"),
         (private, {"ledger": {}}, "no usable ledger"),
         (private, {"spec": {}}, "no usable spec"),
-        (waves, {"spec": plain}, "that has an origin"),
+        (waves, {"spec": plain}, "that has a ball"),
         (private, {"fingerprint": "x"}, "32 hexadecimal digits"),
         (private, {"rows": 3}, "must hold exactly"),
     ):
@@ -110,7 +110,7 @@ def test_a_prefix_is_free(private):
 
 
 def test_what_does_not_add_up_is_refused(private, raw, X, public_spec, release):
-    other = release(ss.sketch(X, replace(public_spec, seed=1)))
+    other = release(ss.sketch(X, public_spec.replaced(waves=replace(public_spec.waves, seed=1))))
     for mix, words in (
         (lambda: private + raw, "what the private one hides"),
         (lambda: raw + private, "what the private one hides"),

@@ -99,8 +99,9 @@ def test_a_promise_that_is_none_is_refused(raw):
 def test_integers_that_could_overflow_are_refused(public_spec):
     """2**39 rows at ten thousand frequencies, or in cells: 4.2e7 times the count, over 2**62."""
     cells = Cells.of(np.eye(2, 3), unit=1.0)
-    for options in ({"sketch_size": 10_000}, {"sketch_size": 200, "cells": cells}):
-        raw = ss.Sketcher(replace(public_spec, **options)).sketch()
+    for size, options in ((10_000, {}), (200, {"cells": cells})):
+        waves = replace(public_spec.waves, size=size)
+        raw = ss.Sketcher(public_spec.replaced(waves=waves, **options)).sketch()
         raw._totals.counts[0, 0] = 2**39
         with pytest.raises(PrivacyError, match=r"would reach 2\*\*62"):
             release_vector(raw)

@@ -10,16 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.features import Cells, Origin
+from sketchshift.features import Ball, Cells, Rows, Waves
+from sketchshift.features.rows import unit_for
 from sketchshift.privacy.release import cell_factor, count_factor, release_vector, sensitivity
 
 CELLS = Cells.of([[-1.0, 0.5], [1.0, 0.5], [1.0, 0.5], [1.25, 0.5]])
 SPECS = {
-    name: ss.SketchSpec(2, 40, 0.3, origin=Origin("declared", 100.0), **options)
-    for name, options in (
-        ("float32", {}),
-        ("float64", {"precision": "float64"}),
-        ("cells", {"cells": CELLS}),
+    name: ss.SketchSpec.of(
+        Rows(2, unit=unit_for(0.3, 2), onto=Ball("declared", 100.0)),
+        Waves(40, 0.3, precision=precision),
+        cells=cells,
+    )
+    for name, precision, cells in (
+        ("float32", "float32", None),
+        ("float64", "float64", None),
+        ("cells", "float32", CELLS),
     )
 }
 NUMBERS = st.one_of(

@@ -108,10 +108,10 @@ def test_a_survey_is_all_that_a_sketch_of_a_messy_table_needs():
     sketch = ss.sketch(frame, n_clusters=3, **chosen(survey))
 
     assert (sketch.count, sketch.n_invalid) == (len(kept), N - len(kept))
-    assert sketch.spec.columns == survey.recipe.names
+    assert sketch.spec.rows.names == survey.recipe.names
     kinds = [type(part) for part in survey.recipe.parts]
     assert kinds == [Number, Number, Log, Category, Cycle]
-    mean = dict(zip(sketch.spec.columns, sketch.mean, strict=True))
+    mean = dict(zip(sketch.spec.rows.names, sketch.mean, strict=True))
     assert mean["age"] == pytest.approx(kept["age"].mean(), rel=1e-6)
     assert mean["city = Rome"] == pytest.approx((kept["city"] == "Rome").mean(), abs=1e-6)
 

@@ -11,7 +11,7 @@ import sketchshift as ss
 from sketchshift.features import Axes, Cells
 
 X = np.random.default_rng(7).normal(size=(3000, 3))
-SPEC = ss.SketchSpec(3, 40, bandwidth=0.5, cells=Cells.of(X[:20], unit=0.25))
+SPEC = ss.SketchSpec(3, 40, bandwidth=0.5).replaced(cells=Cells.of(X[:20], unit=0.25))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -21,7 +21,7 @@ def test_cells_and_shells_know_weight_mean_and_variance_of_their_rows(weighted):
     rows = np.vstack([X, rng.normal(size=(400, 3)) * rng.uniform(20, 60, size=(400, 1))])
     weights = rng.uniform(0.2, 3.0, size=3400) if weighted else np.ones(3400)
     spec = ss.plan(X, 4)
-    places, J = (rows - spec.center_vector) * spec.per_unit, spec.cells.n_cells
+    places, J = (rows - spec.rows.center_vector) * spec.rows.per_unit, spec.cells.n_cells
     offsets = places[:, None] - spec.cells.table.astype(float)
     squares = np.square(offsets).sum(axis=2)
     labels, is_out = squares.argmin(axis=1), squares.min(axis=1) > 144.0 * spec.cells.within
@@ -50,7 +50,7 @@ def test_cells_and_shells_know_weight_mean_and_variance_of_their_rows(weighted):
 def test_rows_without_waves_reach_further():
     alone = SPEC.prefix(0)
 
-    assert alone.reach == 2.0**24 * alone.moment_unit > SPEC.reach
+    assert alone.reach == 2.0**24 * alone.rows.unit > SPEC.reach
     assert SPEC.reach == 2.0**20 / SPEC.frequencies.largest
 
 
@@ -72,7 +72,7 @@ def test_far_rows_are_known_and_leave_the_others_as_they_were(size):
 
 def test_with_axes_the_steps_of_a_far_row_are_those_of_its_length():
     axes, cells = Axes.of(np.eye(2, 48)), Cells.of(np.zeros((1, 48)))
-    spec = ss.SketchSpec(48, 10, bandwidth=1.0, axes=axes, cells=cells, moments="none")
+    spec = ss.SketchSpec(48, 10, bandwidth=1.0).replaced(cells=cells, spread=axes)
 
     far = ss.sketch(np.full((1, 48), 1e9), spec).far
 
@@ -85,7 +85,7 @@ def test_a_number_that_normalisation_cannot_hold_is_refused_by_its_row():
     huge[5, 0] = 1e306
 
     with pytest.raises(ss.errors.InvalidRowsError, match=r"row 5 of .* lies too far out"):
-        ss.sketch(huge, replace(SPEC, scale=1e-3))
+        ss.sketch(huge, SPEC.replaced(rows=replace(SPEC.rows, scale=1e-3)))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 from contextlib import contextmanager, suppress
@@ -232,7 +231,7 @@ def test_another_file_may_come_behind_those_that_were_read(tmp_path):
     assert ss.sketch(tmp_path, NAMED, checkpoint=tmp_path / "c") == ss.sketch(tmp_path, NAMED)
 
 
-OTHER = dataclasses.replace(NAMED, bandwidth=2.0)
+OTHER = ss.SketchSpec(2, 30, 2.0, columns=("x", "y"))
 REFUSED = {
     r"another plan:\n.*bandwidth=1\.0.*\n.*bandwidth=2\.0": {"spec": OTHER},
     "begun with on_invalid='raise', and now it is 'skip'": {"on_invalid": "skip"},

@@ -14,13 +14,14 @@ import pytest
 
 import sketchshift as ss
 from sketchshift.sketch.file import MAGIC
+from sketchshift_papers import landmarks
 
 PLAIN = ss.SketchSpec(n_features=2, sketch_size=8, bandwidth=0.3)
 PLACES = [[-0.5, 0.0], [0.25, 0.5]]
 SMALL = {
     "plain": PLAIN,
-    "cells": replace(PLAIN, cells=replace(ss.features.Cells.of(PLACES), within=2.0**-8)),
-    "landmarks": replace(PLAIN, landmarks=ss.features.Landmarks.of(PLACES)),
+    "cells": PLAIN.replaced(cells=replace(ss.features.Cells.of(PLACES), within=2.0**-8)),
+    "landmarks": PLAIN.replaced(families={"landmarks": landmarks.parameters(PLACES, 0.3)}),
 }
 CONSTANT = 1 << 14  # bytes a reader may allocate beside the file: JSON, exceptions; used: 2 kB
 
@@ -133,7 +134,7 @@ def test_a_header_that_is_no_json_object_is_refused(text):
         ("n_invalid", [True, 1.5], "must hold exactly"),
         ("n_invalid", [-3, 2**62], "not those of any rows"),
         ("spec", [[]], "must hold exactly"),
-        ("spec", [{"schema": 1}], "n_features"),
+        ("spec", [{"schema": 1}], "missing: rows"),
         ("extra", [0], "must hold exactly"),
         ("fingerprint", ["", "zz" * 16, "AB" * 16, "a" * 31 + "\x1b"], "fingerprint"),
     ],

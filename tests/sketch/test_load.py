@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sketchshift as ss
-from sketchshift.features import Origin
+from sketchshift.features import Ball
 
-SPEC = ss.SketchSpec(2, 20, 0.5, columns=("x", "y"), origin=Origin("declared", 100.0))
+SPEC = ss.SketchSpec(2, 20, 0.5, columns=("x", "y"))
+SPEC = SPEC.replaced(rows=replace(SPEC.rows, onto=Ball("declared", 100.0)))
 ROWS = 600
 
 

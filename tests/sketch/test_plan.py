@@ -55,8 +55,9 @@ def test_a_sketch_planned_on_the_way_is_that_of_the_plan(kind, tmp_path, X):
     assert s == ss.sketch(data, ss.plan(data, **options, **chosen))
     assert s.count == 1000
     columns = ("c", "a") if chosen else None
-    assert s.spec == dataclasses.replace(ss.plan(X, **options), columns=columns)
-    assert (s.spec.sketch_size, s.spec.seed, len(s.spec.scale)) == (77, 5, X.shape[1])
+    planned = ss.plan(X, **options)
+    assert s.spec == planned.replaced(rows=dataclasses.replace(planned.rows, columns=columns))
+    assert (s.spec.sketch_size, s.spec.waves.seed, len(s.spec.rows.scale)) == (77, 5, X.shape[1])
     assert s.spec.cells is None
     assert ss.plan(X, 4).cells is not None
 
@@ -66,10 +67,10 @@ def test_the_sample_is_limited_and_does_not_hide_the_rest():
     X = np.random.default_rng(0).normal(size=(20_000, 2)) * 5 + 100
     spec = ss.plan(X, 5, cells=False)
 
-    assert spec.center == pytest.approx([100, 100], abs=5 * 5 / np.sqrt(2000))
-    assert spec.scale == pytest.approx(5 * np.sqrt(2), rel=0.1)
-    assert spec.scale != pytest.approx(np.sqrt(X.var(axis=0).sum()), rel=1e-5)
-    assert ss.plan(X, 5, seed=1, cells=False).center != spec.center
+    assert spec.rows.center == pytest.approx([100, 100], abs=5 * 5 / np.sqrt(2000))
+    assert spec.rows.scale == pytest.approx(5 * np.sqrt(2), rel=0.1)
+    assert spec.rows.scale != pytest.approx(np.sqrt(X.var(axis=0).sum()), rel=1e-5)
+    assert ss.plan(X, 5, seed=1, cells=False).rows.center != spec.rows.center
 
 
 def test_a_plan_with_cells_sees_all_of_some_rows_and_200_000_of_many():
@@ -78,8 +79,8 @@ def test_a_plan_with_cells_sees_all_of_some_rows_and_200_000_of_many():
     some, many = ss.plan(X[:20_000], 2), ss.plan(X, 2)
 
     assert (some.cells.n_rows, many.cells.n_rows) == (20_000, 200_000)
-    assert some.scale == pytest.approx(X[:20_000].std(), rel=1e-5)
-    assert many.center != ss.plan(X, 2, seed=1).center
+    assert some.rows.scale == pytest.approx(X[:20_000].std(), rel=1e-5)
+    assert many.rows.center != ss.plan(X, 2, seed=1).rows.center
 
 
 def test_of_wide_rows_a_plan_holds_no_more_numbers_than_of_others():
@@ -91,7 +92,7 @@ def test_weights_count_in_the_plan(X):
 
     spec = ss.plan(X, 4, sample_weight=weights)
 
-    np.testing.assert_allclose(spec.center, np.average(X, axis=0, weights=weights), atol=1e-5)
+    np.testing.assert_allclose(spec.rows.center, np.average(X, axis=0, weights=weights), atol=1e-5)
     assert spec == ss.plan(X[:600], 4, sample_weight=weights[:600])
     assert spec == ss.sketch(X, n_clusters=4, sample_weight=weights).spec
     with pytest.raises(ss.errors.InvalidRowsError, match="row 0 of array has weight -"):

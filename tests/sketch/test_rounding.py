@@ -17,8 +17,8 @@ from sketchshift.sketch.totals import WEIGHT_BITS
 PLACES = np.random.default_rng(7).normal(size=(6, 3))
 CELLS = Cells.of(PLACES, unit=0.25)
 AXES = Axes.of([[0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])
-NARROW = ss.SketchSpec(3, 8, 0.5, cells=CELLS, center=(1.0, 0.0, -2.0), scale=1.5)
-WIDE = ss.SketchSpec(3, 8, 0.5, cells=CELLS, axes=AXES, moments="none")
+WAVES = ss.SketchSpec(3, 8, 0.5, center=(1.0, 0.0, -2.0), scale=1.5)
+NARROW, WIDE = WAVES.replaced(cells=CELLS), WAVES.replaced(cells=CELLS, spread=AXES)
 seeds = st.integers(0, 2**32 - 1)
 powers = st.integers(-30, 38) | st.just(None)
 
@@ -95,7 +95,7 @@ def test_mean_and_covariance_are_those_of_python_s_integers(seed, power):
     sketch = sketch_of(NARROW, seed, power)
     integers = sketch._totals.integers("moments").tolist()
     W, S, R, Q, P = integers[1], *(integers[i : i + 3] for i in (2, 5, 8)), integers[11:]
-    unit, center, scale = NARROW.moment_unit, NARROW.center_vector, NARROW.scale_vector
+    unit, center, scale = NARROW.rows.unit, NARROW.rows.center_vector, NARROW.rows.scale_vector
     if W == 0:
         assert np.isnan([*sketch.mean, *sketch.covariance.flat]).all()
         return

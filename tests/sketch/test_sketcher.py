@@ -118,7 +118,10 @@ def test_the_first_bad_row_is_named_whatever_the_threads():
         ({"kernel": "gpu"}, "no kernel named 'gpu'"),
         ({"spec": {"bandwidth": 1.0}}, "'spec' parameter of sketch must be a SketchSpec"),
         (
-            {"spec": replace(SPEC, columns=("a", "b", "c")), "columns": ["c", "b", "a"]},
+            {
+                "spec": SPEC.replaced(rows=replace(SPEC.rows, columns=("a", "b", "c"))),
+                "columns": ["c", "b", "a"],
+            },
             "are not those of the spec",
         ),
     ],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.sketch.file import MAGIC, pack, unpack
+from sketchshift_papers import landmarks
 
 SPECS = {
     "plain": ss.SketchSpec(n_features=2, sketch_size=6, bandwidth=1.0),
@@ -18,8 +19,8 @@ SPECS = {
     "far": ss.SketchSpec(n_features=3, sketch_size=6, bandwidth=(0.1, 3.0)),
     "one column": ss.SketchSpec(n_features=1, sketch_size=6, bandwidth=1e-20),
     "wide": ss.SketchSpec(n_features=70, sketch_size=6, bandwidth=1.0),
-    "landmarks": ss.SketchSpec(
-        n_features=2, sketch_size=3, bandwidth=0.7, landmarks=ss.features.Landmarks.of(np.eye(2))
+    "landmarks": ss.SketchSpec(n_features=2, sketch_size=3, bandwidth=0.7).replaced(
+        families={"landmarks": landmarks.parameters(np.eye(2), 0.7)}
     ),
 }
 WEIGHTS = [0.0, 1.0, 2.0**-60, 2.0**-53, 2.0**-24, 2.0**-23, 0.3, 0.5, 1 - 2.0**-53, 1.5, 7.25]

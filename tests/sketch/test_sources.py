@@ -70,7 +70,7 @@ def test_rows_without_names_are_taken_in_their_order(data):
 
 def test_a_missing_value_in_a_file_is_named_by_file_column_and_row(tmp_path):
     path = tmp_path / "events.parquet"
-    pq.write_table(pa.table(dict.fromkeys(SPEC.columns, pa.array([1.0, 2.0, None]))), path)
+    pq.write_table(pa.table(dict.fromkeys(SPEC.rows.names, pa.array([1.0, 2.0, None]))), path)
 
     with pytest.raises(
         ss.errors.InvalidRowsError, match=r"row 2 of .*events\.parquet has nan in column 'height'"

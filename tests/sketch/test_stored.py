@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import duckdb
@@ -56,7 +55,7 @@ def repeated(value, n):
 def bomb(tmp_path_factory):
     """One sketch, 20,000 times: a dictionary page and a number a row."""
     path, n = tmp_path_factory.mktemp("bomb") / "bomb.parquet", 20_000
-    data = ss.sketch(X, replace(SPEC, sketch_size=4000)).to_bytes()
+    data = ss.sketch(X, ss.SketchSpec(2, 4000, 0.5)).to_bytes()
     rows = pa.table({"day": np.arange(n), "sketch": repeated(data, n)})
     pq.write_table(rows, path, store_schema=False)
     assert path.stat().st_size < 200_000
@@ -87,7 +86,7 @@ def varint(value, length=None):
 def test_a_file_whose_footer_understates_its_sizes_is_read_in_little_memory(tmp_path):
     """A sketch of 0.6 MB, 1,000 times; the footer says that all of them have 8 bytes."""
     path, n = tmp_path / "t.parquet", 1000
-    data = ss.sketch(X, replace(SPEC, sketch_size=40_000)).to_bytes()
+    data = ss.sketch(X, ss.SketchSpec(2, 40_000, 0.5)).to_bytes()
     rows = pa.table({"day": np.arange(n), "sketch": repeated(data, n)})
     pq.write_table(rows, path, store_schema=False)
     stated = varint(pq.read_metadata(path).row_group(0).total_byte_size)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import sketchshift as ss
 from sketchshift.errors import DataError, InvalidRowsError, SpecError
-from sketchshift.features import Axes
-from sketchshift.features.spec import directions_of
+from sketchshift.features import Axes, Ball
+from sketchshift.features.rows import directions_of
 
 D, K = 48, 5
 
@@ -33,7 +33,7 @@ def spec() -> ss.SketchSpec:
 def find_cells(rows: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
     """Number of each row's cell: the nearest middle of a group, then the nearest center there."""
     groups = spec.cells.groups
-    x = (rows - spec.center_vector) / spec.scale_vector
+    x = (rows - spec.rows.center_vector) / spec.rows.scale_vector
     chosen = ((x[:, None] - groups.middles) ** 2).sum(axis=2).argmin(axis=1)
     group = np.repeat(np.arange(len(groups.middles)), np.diff(groups.starts))
     squares = ((x[:, None] - groups.centers) ** 2).sum(axis=2)
@@ -43,7 +43,7 @@ def find_cells(rows: np.ndarray, spec: ss.SketchSpec) -> np.ndarray:
 def test_many_columns_are_planned_with_axes_and_few_or_scaled_ones_are_not(spec):
     rows = draw_rows(2000)
 
-    assert (spec.axes.n_axes, spec.moments, len(spec.cells.starts)) == (10, "none", K)
+    assert (spec.axes.n_axes, spec.has_moments, len(spec.cells.starts)) == (10, False, K)
     assert 8 * K <= spec.cells.n_cells <= 12 * K
     assert ss.plan(rows[:, :30], n_clusters=K).axes is None
     assert ss.plan(rows, n_clusters=K, standardize=True).axes is None
@@ -53,7 +53,7 @@ def test_many_columns_are_planned_with_axes_and_few_or_scaled_ones_are_not(spec)
 
 
 def test_axes_hold_nearly_as_much_variance_as_principal_ones(spec):
-    x = (draw_rows(4000) - spec.center_vector) / spec.scale_vector
+    x = (draw_rows(4000) - spec.rows.center_vector) / spec.rows.scale_vector
     x -= x.mean(axis=0)
     along = ((x @ spec.axes.table.T.astype(float)) ** 2).sum()
     best = (np.linalg.svd(x, compute_uv=False)[:10] ** 2).sum()
@@ -64,7 +64,7 @@ def test_axes_hold_nearly_as_much_variance_as_principal_ones(spec):
 
 def test_cells_hold_what_numpy_counts_and_sums(spec):
     rows = draw_rows(3000, seed=1)
-    x = (rows - spec.center_vector) / spec.scale_vector
+    x = (rows - spec.rows.center_vector) / spec.rows.scale_vector
     labels = find_cells(rows, spec)
     found = ss.sketch(rows, spec).cells
     J = spec.cells.n_cells
@@ -108,7 +108,7 @@ def test_far_rows_are_in_shells_with_their_squares_along_the_axes(spec):
 
     shares = sums.weights / 1000
     assert shares.sum() == found.total_weight / 1000 == 1.0
-    total = ((rows - spec.center_vector) / spec.scale_vector).var(axis=0).sum()
+    total = ((rows - spec.rows.center_vector) / spec.rows.scale_vector).var(axis=0).sum()
     between = np.square(sums.means - shares @ sums.means).sum(axis=1)
     assert shares @ (between + sums.variances.sum(axis=1)) == pytest.approx(total, rel=1e-3)
 
@@ -133,19 +133,19 @@ def test_a_slice_is_small_and_integers_take_the_bytes_they_need(spec):
 
 def test_a_spec_that_makes_no_sense_is_refused(spec):
     for change in (
-        {"moments": "full"},
-        {"scale": (1.0,) * D},
-        {"axes": Axes.of(np.eye(7)[:2])},
+        {"rows": dataclasses.replace(spec.rows, scale=(1.0,) * D)},
+        {"rows": dataclasses.replace(spec.rows, onto=Ball("declared", 1.0))},
+        {"spread": Axes.of(np.eye(7)[:2])},
     ):
         with pytest.raises(SpecError):
-            dataclasses.replace(spec, **change)
+            spec.replaced(**change)
     with pytest.raises(SpecError, match="length 1"):
         Axes.of(2.0 * np.eye(D)[:4])
-    assert dataclasses.replace(spec, axes=Axes.of(np.eye(D)[:4])).n_coordinates == 4
+    assert spec.replaced(spread=Axes.of(np.eye(D)[:4])).n_coordinates == 4
 
 
 def test_waves_along_axes_alone_cannot_be_decoded(spec):
-    sketch = ss.sketch(draw_rows(300), dataclasses.replace(spec, cells=None))
+    sketch = ss.sketch(draw_rows(300), spec.replaced(cells=None))
 
     with pytest.raises(DataError, match="waves of all columns"):
         ss.decode(sketch, 3)
@@ -183,7 +183,7 @@ def test_a_row_without_a_direction_is_refused_by_its_number_or_left_out():
 
 
 def test_a_sketch_that_keeps_the_weight_alone_says_so():
-    spec = ss.SketchSpec(n_features=3, sketch_size=20, bandwidth=1.0, moments="none")
+    spec = ss.SketchSpec(n_features=3, sketch_size=20, bandwidth=1.0).replaced(spread=None)
     sketch = ss.sketch(np.random.default_rng(0).normal(size=(50, 3)), spec)
 
     assert sketch.moments is None

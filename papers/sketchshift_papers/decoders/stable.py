@@ -186,8 +186,8 @@ def decode_stable(
 def _require_plain(sketch: AnySketch) -> None:
     """Refuse a sketch that is not the characteristic function of the rows themselves."""
     spec = sketch.spec
-    if spec.metric != "euclidean":
-        what = f"this one has those of their directions (metric={spec.metric!r})"
+    if spec.rows.metric != "euclidean":
+        what = f"this one has those of their directions (metric={spec.rows.metric!r})"
     elif isinstance(sketch, Sketch) and sketch.far.weights.any():
         what = "this one has none of rows that were out of its reach, the tails"
     else:
@@ -211,7 +211,7 @@ def _in_units(problem: Problem, mixture: StableMixture) -> StableMixture:
     return replace(
         mixture,
         locations=problem.in_units(mixture.locations),
-        scales=mixture.scales * problem.sketch.spec.scale_vector,
+        scales=mixture.scales * problem.sketch.spec.rows.scale_vector,
         residual_norm=problem.relative(left / math.sqrt(len(zeta))),
     )
 

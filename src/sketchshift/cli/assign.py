@@ -28,7 +28,7 @@ from sketchshift.cli.output import (
     typed_options,
 )
 from sketchshift.errors import ChooseColumns, DataError, InvalidRowsError
-from sketchshift.features.spec import directions_of
+from sketchshift.features.rows import directions_of
 from sketchshift.metrics import Assignment, nearest_two
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.reading import Reading

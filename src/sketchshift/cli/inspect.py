@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from sketchshift._paths import Place, parse_path, shown
-from sketchshift._text import column_names, counted, nameless_columns, number, rows_in_words
+from sketchshift._text import counted, nameless_columns, number, rows_in_words
 from sketchshift._typing import FloatArray
 from sketchshift.cli.assign import read_centroids
 from sketchshift.cli.command import command
@@ -69,13 +69,10 @@ def inspect(file: str, centroids: str | None, out: Output) -> None:
     else:
         sketch, record = _inspect(file, path)
         k = max(1, min(most_clusters(sketch.spec, None), sketch.count))
-        spec = sketch.spec  # the usual decoder takes no landmarks
-        is_landmarks_alone = spec.landmarks is not None and not spec.sketch_size
-        decoder = ["--decoder", "sketch-and-shift"] if is_landmarks_alone else []
         out.report(
             record,
             [*_table(record), *_columns(record), *_slices(record), ""],
-            then=["cluster", file, "-k", str(k), *decoder],
+            then=["cluster", file, "-k", str(k)],
         )
 
 
@@ -113,7 +110,7 @@ def _inspect(file: str, path: Place) -> tuple[AnySketch, dict[str, Any]]:
 def _statistics(sketch: Sketch) -> list[dict[str, Any]]:
     if not sketch.spec.has_moments:
         return []
-    names = column_names(sketch.spec)
+    names = sketch.spec.rows.labels
     rows = zip(names, sketch.mean, np.sqrt(sketch.variance), strict=True)
     return [
         {"column": name, "mean": float(mean), "standard_deviation": float(deviation)}
@@ -150,7 +147,7 @@ def _table(record: Mapping[str, Any]) -> list[str]:
 
 
 _OF_SPEC = (
-    *("columns", "landmarks", "sketch_size", "bandwidth", "law", "saturation", "structured"),
+    *("columns", "sketch_size", "bandwidth", "law", "structured"),
     *("far_share", "seed", "precision", "center", "scale", "origin"),
 )
 _USUAL = {"law": "gaussian", "far_share": 0.0, "precision": "float32"}
@@ -254,7 +251,7 @@ def _centroids_for(sketch: AnySketch, path: str) -> FloatArray:
     """The centroids in a file, their columns in the order of the sketch: shape (k, d)."""
     clusters = read_centroids(path)
     names, C = clusters.names, clusters.points
-    wanted = list(column_names(sketch.spec))
+    wanted = list(sketch.spec.rows.labels)
     if len(names) == len(wanted) and nameless_columns(len(names)) in (names, wanted):
         return C
     missing = [name for name in wanted if name not in names]

@@ -17,7 +17,7 @@ from sketchshift.cli.output import CSV, QUERY
 from sketchshift.decoders.decoder import DECODERS, summary_of
 from sketchshift.errors import SpecError
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.features.spec import METRICS
+from sketchshift.features.rows import METRICS
 from sketchshift.profiling.survey import ON_MISSING, SCALES
 
 __all__ = [

@@ -26,7 +26,6 @@ from sketchshift._pictures import draw_picture, require_matplotlib
 from sketchshift._text import (
     cell,
     cluster_header,
-    column_names,
     counted,
     finite,
     hide_passwords,
@@ -37,7 +36,7 @@ from sketchshift._text import (
 )
 from sketchshift._writing import draft_of, write_atomically
 from sketchshift.errors import DataError, Option
-from sketchshift.features import Cells, Origin, SketchSpec
+from sketchshift.features import Ball, Cells, SketchSpec
 from sketchshift.features.plan import cells_in_words, share_of_cells
 from sketchshift.sketch import AnySketch, Sketch
 
@@ -170,22 +169,21 @@ MIDNIGHT = time_of_day()
 
 def spec_record(spec: SketchSpec) -> dict[str, Any]:
     """What a spec says, defaults included; cheap, without the fingerprint."""
+    waves = spec.waves
     return {
         "n_features": spec.n_features,
-        "columns": spec.columns,
+        "columns": spec.rows.names,
         "sketch_size": spec.sketch_size,
-        "bandwidth": spec.bandwidth,
-        "seed": spec.seed,
-        "law": spec.law,
-        "structured": spec.structured,
-        "far_share": spec.far_share,
-        "precision": spec.precision,
-        "center": spec.center,
-        "scale": spec.scale,
+        "bandwidth": None if waves is None else waves.bandwidths,
+        "seed": None if waves is None else waves.seed,
+        "law": None if waves is None else waves.law,
+        "structured": False if waves is None else waves.structured,
+        "far_share": 0.0 if waves is None else waves.beyond,
+        "precision": None if waves is None else waves.precision,
+        "center": spec.rows.center,
+        "scale": spec.rows.scale,
         "cells": None if spec.cells is None else _cells_record(spec, spec.cells),
-        "landmarks": None if spec.landmarks is None else spec.landmarks.n_landmarks,
-        "saturation": spec.saturation,
-        "origin": None if spec.origin is None else _origin_record(spec.origin),
+        "origin": None if spec.rows.ball is None else _ball_record(spec.rows.ball),
     }
 
 
@@ -199,9 +197,9 @@ def _cells_record(spec: SketchSpec, cells: Cells) -> dict[str, Any]:
     }
 
 
-def _origin_record(origin: Origin) -> dict[str, Any]:
+def _ball_record(ball: Ball) -> dict[str, Any]:
     """Where a plan that may be published comes from; the ledger has its charges."""
-    return {"kind": origin.kind, "radius": origin.radius}
+    return {"kind": ball.kind, "radius": ball.radius}
 
 
 def sketch_record(sketch: AnySketch, n_bytes: int) -> dict[str, Any]:
@@ -470,7 +468,7 @@ class ClusterFiles:
 
     def check_columns(self, sketch: AnySketch) -> None:
         """Refuse a table with two columns of one name."""
-        twice = sorted({"cluster", "share"} & set(sketch.spec.columns or ()))
+        twice = sorted({"cluster", "share"} & set(sketch.spec.rows.names or ()))
         if self.output is not None and twice and not self.output.lower().endswith(".json"):
             msg = (
                 f"the data has a column {twice[0]!r}, and {self.output!r} would have two. Write a "
@@ -485,12 +483,12 @@ class ClusterFiles:
             kind = check_suffix("-o", self.output, TABLES)
             spec = sketch.spec
             made: dict[str, Any] = {}
-            scale = spec.scale if isinstance(spec.scale, tuple) else ()
-            if spec.recipe is not None:
-                made[RECIPE] = spec.recipe.to_list()
-            if spec.metric != "euclidean":
-                made["metric"] = spec.metric
-            data = encode_clusters(decoding, column_names(spec), kind, scale, made)
+            scale = spec.rows.scale if isinstance(spec.rows.scale, tuple) else ()
+            if spec.rows.recipe is not None:
+                made[RECIPE] = spec.rows.recipe.to_list()
+            if spec.rows.metric != "euclidean":
+                made["metric"] = spec.rows.metric
+            data = encode_clusters(decoding, spec.rows.labels, kind, scale, made)
             write_atomically(self.table, data)
             lines = [f"Wrote {self.output}."]
         return lines + self.picture.write("decoding", sketch, decoding)

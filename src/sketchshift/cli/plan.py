@@ -130,7 +130,7 @@ def plan(ctx: click.Context, /, data: str | None, output: str, out: Output, **fl
     record: dict[str, Any] = {"command": "plan", "output": output, "fingerprint": spec.fingerprint}
     if flags["private"]:
         record["spent"] = None if account is None else account.spent
-    again = (*TEXT_FLAGS, "query", "where", *(() if spec.columns else ("columns",)))
+    again = (*TEXT_FLAGS, "query", "where", *(() if spec.rows.names else ("columns",)))
     out.report(
         record | survey_record(survey) | spec_record(spec),
         [
@@ -196,11 +196,13 @@ def _plan_private(
 
 def _describe(output: str, spec: SketchSpec) -> list[str]:
     """Describe the plan that was written."""
-    ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
+    waves = ""
+    if spec.waves is not None:
+        ends = map(number, dict.fromkeys(spec.waves.range))
+        waves = f"bandwidth {' to '.join(ends)}, seed {spec.waves.seed}, "
     line = (
         f"Wrote {output}: {counted(spec.n_features, 'column')}, m = {spec.sketch_size:,}, "
-        f"bandwidth {' to '.join(map(number, ends))}, seed {spec.seed}, fingerprint "
-        f"{spec.fingerprint[:8]}."
+        f"{waves}fingerprint {spec.fingerprint[:8]}."
     )
     cells = cells_in_words(spec)
     return [line] if cells is None else [line, f"It was {cells}."]

@@ -318,8 +318,8 @@ class CellFit:
         assert spec.cells is not None
         if not spec.cells.lower:
             return centroids
-        means = spec.center_vector + spec.scale_vector * sums.means
-        off = spec.scale_vector * sums.steps.max()
+        means = spec.rows.center_vector + spec.rows.scale_vector * sums.means
+        off = spec.rows.scale_vector * sums.steps.max()
         lower, upper = np.array(spec.cells.lower), np.array(spec.cells.upper)
         lower[means.min(axis=0) < lower - off] = -np.inf
         upper[means.max(axis=0) > upper + off] = np.inf

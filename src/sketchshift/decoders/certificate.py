@@ -136,8 +136,8 @@ def bound_cost(
     Distances are those of the data, or of normalised coordinates times another ``scale`` (d,).
     """
     spec = sketch.spec
-    places = (points - spec.center_vector) * spec.per_unit
-    scale = spec.scale_vector if scale is None else scale
+    places = (points - spec.rows.center_vector) * spec.rows.per_unit
+    scale = spec.rows.scale_vector if scale is None else scale
     with np.errstate(over="ignore", invalid="ignore"):  # beyond 1e154 the bound is infinite
         parts = [_Sent.of(sums, places, scale) for sums in cells]
     weights, costs, owners = (
@@ -263,11 +263,11 @@ class _NoisyBound:
                 "Release more rows, at a larger epsilon, or ask for less confidence."
             )
             raise DataError(msg)
-        owners, ways = self._send((points - spec.center_vector) * spec.per_unit)
+        owners, ways = self._send((points - spec.rows.center_vector) * spec.rows.per_unit)
         away = np.square(ways).sum(axis=1)
         costs = told.squares - 2.0 * (told.sums * ways).sum(axis=1) + told.weights * away
         total = math.fsum(costs) + self._noise(away) + self._rounding(away)
-        proved = max(0.0, total) / least * float(spec.scale_vector.max()) ** 2 * (1.0 + _SLACK)
+        proved = max(0.0, total) / least * float(spec.rows.scale_vector.max()) ** 2 * (1.0 + _SLACK)
         rows, parts = (
             np.bincount(owners, np.maximum(numbers, 0.0), minlength=k).astype(np.float64)
             for numbers in (told.weights, costs)

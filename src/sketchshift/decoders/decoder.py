@@ -18,15 +18,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from sketchshift._html import card, note
 from sketchshift._pictures import draw_picture
-from sketchshift._text import column_names, counted, nameless_columns, rows_in_words
+from sketchshift._registry import show_card
+from sketchshift._text import nameless_columns
 from sketchshift._typing import FloatArray, IntArray, RealArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.profile import Profile, to_arrow
 from sketchshift.errors import DataError
 from sketchshift.features import SketchSpec
-from sketchshift.features.spec import directions_of
+from sketchshift.features.rows import directions_of
 from sketchshift.metrics import Assignment, nearest_two
 from sketchshift.sketch import AnySketch
 from sketchshift.sketch.reading import Reading
@@ -304,7 +304,7 @@ class Decoding:
         """Names of the columns of the centroids; "column 0" and so on where they have none."""
         if self.spec is None:
             return nameless_columns(self.centroids.shape[1])
-        return column_names(self.spec)
+        return self.spec.rows.labels
 
     @property
     def n_rows(self) -> int | None:
@@ -346,9 +346,9 @@ class Decoding:
     def column_scale(self) -> FloatArray:
         """What distances divide each column by, shape (d,); ones where all columns are alike."""
         spec = self.spec
-        if spec is None or not isinstance(spec.scale, tuple):
+        if spec is None or not spec.rows.is_standardised:
             return np.ones(self.centroids.shape[1])
-        return spec.scale_vector
+        return spec.rows.scale_vector
 
     @cached_property
     def profile(self) -> Profile:
@@ -408,7 +408,7 @@ class Decoding:
         if values.shape[1] != d:
             msg = f"the data has {values.shape[1]} columns, and the clusters have {d}."
             raise DataError(msg)
-        is_cosine = self.spec is not None and self.spec.metric == "cosine"
+        is_cosine = self.spec is not None and self.spec.rows.metric == "cosine"
         return directions_of(values) if is_cosine else values
 
     def examples(self, data: Any, n_rows: int = 3, *, where: str | None = None) -> Any:
@@ -487,11 +487,8 @@ class Decoding:
         k, d = self.centroids.shape
         return f"<Decoding of {k} centroids x {d} columns: residual {self.residual_norm:.3g}>"
 
-    def _repr_html_(self) -> str:
-        k, d = self.centroids.shape
-        rows = "" if self.sketch is None else f" of {rows_in_words(self.sketch)}"
-        title = f"{counted(k, 'cluster')}{rows}, {counted(d, 'column')}"
-        return card(title, note(self.sentence), self.profile.to_html())
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
 
 def _join_examples(nearest: Sequence[Sequence[tuple[float, int, Any]]]) -> Any:

@@ -97,8 +97,7 @@ class GaussianFitter:
     @cached_property
     def weights(self) -> FloatArray:
         """High frequencies are many and noisy; below the range of bandwidths all are alike."""
-        bandwidth = self.problem.sketch.spec.bandwidth
-        high = bandwidth[1] if isinstance(bandwidth, tuple) else bandwidth
+        high = self.problem.sketch.spec.bandwidths[1]
         weights: FloatArray = 1.0 / np.maximum(
             self.norms, math.sqrt(len(self.problem.turns)) / high
         )

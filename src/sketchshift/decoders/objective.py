@@ -12,7 +12,6 @@ import numpy as np
 from sketchshift._typing import BoolArray, ComplexArray, Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_choice, check_integer, check_number, unmasked
 from sketchshift.errors import DataError, SpecError
-from sketchshift.features import SketchSpec
 from sketchshift.features.stream import Purpose, normal_quantile, uniforms
 from sketchshift.kernels import Kernel, Matcher, select_kernel
 from sketchshift.sketch import AnySketch
@@ -558,7 +557,7 @@ class Box:
         check_number("Box.of", "width", width, low=0.0)
         mean = _normalised_mean(sketch)
         spread = width * np.sqrt(_normalised_variance(sketch))
-        half = np.maximum(spread, 0.5 * _least_bandwidth(sketch.spec))
+        half = np.maximum(spread, 0.5 * sketch.spec.bandwidths[0])
         return cls(mean - half, mean + half)
 
     @property
@@ -673,21 +672,17 @@ def _normalised_mean(sketch: AnySketch) -> FloatArray:
     spec = sketch.spec
     if sketch.total_weight == 0:
         raise DataError(f"this sketch has {sketch.count} rows of weight 0, hence no mean.")
-    return (sketch.outline[0] - spec.center_vector) * spec.per_unit
+    return (sketch.outline[0] - spec.rows.center_vector) * spec.rows.per_unit
 
 
 def _normalised_covariance(sketch: AnySketch) -> FloatArray:
-    per_unit = sketch.spec.per_unit
+    per_unit = sketch.spec.rows.per_unit
     return sketch.outline[1] * per_unit * per_unit[:, None]
 
 
 def _normalised_variance(sketch: AnySketch) -> FloatArray:
     variance = np.diagonal(sketch.outline[1])
-    return np.maximum(variance, 0.0) * sketch.spec.per_unit**2
-
-
-def _least_bandwidth(spec: SketchSpec) -> float:
-    return spec.bandwidth[0] if isinstance(spec.bandwidth, tuple) else spec.bandwidth
+    return np.maximum(variance, 0.0) * sketch.spec.rows.per_unit**2
 
 
 def _square_root(covariance: FloatArray) -> FloatArray:

@@ -7,14 +7,14 @@ units of the data out of what they found.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
 import numpy as np
 
-from sketchshift._text import counted
+from sketchshift._text import counted, listed
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders.decoder import Decoding, Outcome, Round, Step
@@ -42,6 +42,7 @@ __all__ = [
     "check_waves_or_cells",
     "moments_of",
     "normalise_domain",
+    "pose",
     "spread_of",
     "warn_of_far_rows",
     "warn_of_mistrust",
@@ -86,7 +87,7 @@ def warn_of_far_rows(sketch: AnySketch) -> None:
     spread = sketch.spread if isinstance(sketch, Sketch) else None
     if spread is None or not plans_waves_alone(sketch.spec):
         return
-    variance = float(spread[1] @ sketch.spec.per_unit**2)
+    variance = float(spread[1] @ sketch.spec.rows.per_unit**2)
     if variance > OTHER_VARIANCE:
         msg = (
             f"the rows have {variance:.3g} times the variance of those that the plan has seen, and "
@@ -137,7 +138,7 @@ class Problem:
         check_decodable(sketch, n_clusters, seed, caller)
         spec = sketch.spec
         check_waves_or_cells(spec, caller)
-        low, high = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,) * 2
+        low, high = spec.bandwidths
         if domain is not None:
             domain = normalise_domain(domain, sketch, caller)
         is_empty = isinstance(sketch, Sketch) and sketch.is_far  # no row has left a wave
@@ -162,13 +163,6 @@ class Problem:
 
     def require_waves(self) -> Problem:
         """The problem itself; an error where there are no waves to look at."""
-        spec = self.sketch.spec
-        if not np.any(self.z) and spec.landmarks is not None and spec.sketch_size == 0:
-            msg = (
-                "no row is near a landmark, and the sketch has nothing else of its rows. Draw the "
-                "landmarks from rows like these, as (x - center) / scale, or widen the bandwidth."
-            )
-            raise DataError(msg)
         if not np.any(self.z):
             msg = (
                 "this needs waves, and the sketch has none of its rows. Take ss.decode with a "
@@ -237,13 +231,13 @@ class Problem:
         self, mean: FloatArray, covariance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         spec = self.sketch.spec
-        scales = np.outer(spec.per_unit, spec.per_unit)
-        return (mean - spec.center_vector) * spec.per_unit, covariance * scales
+        scales = np.outer(spec.rows.per_unit, spec.rows.per_unit)
+        return (mean - spec.rows.center_vector) * spec.rows.per_unit, covariance * scales
 
     def in_units(self, c: FloatArray) -> FloatArray:
         """Points in the units of the data."""
         spec = self.sketch.spec
-        return spec.center_vector + c * spec.scale_vector
+        return spec.rows.center_vector + c * spec.rows.scale_vector
 
     def step(self, index: int, total: int, c: FloatArray, value: float, r: ComplexArray) -> Step:
         """A line of the trace."""
@@ -333,7 +327,9 @@ class Problem:
         order = np.argsort(-rows.weights, kind="stable")
         covariances = mixture.covariances
         if covariances is not None:
-            covariances = covariances[order] * np.outer(spec.scale_vector, spec.scale_vector)
+            covariances = covariances[order] * np.outer(
+                spec.rows.scale_vector, spec.rows.scale_vector
+            )
         return Decoding(
             self.in_units(rows.means[order]),
             rows.weights[order],
@@ -346,14 +342,26 @@ class Problem:
 
 
 def check_waves_or_cells(spec: SketchSpec, caller: str) -> None:
-    """Refuse a spec that has landmarks alone."""
-    if spec.landmarks is not None and spec.sketch_size == 0:
+    """Refuse a spec that has registered families alone."""
+    if spec.waves is None and spec.cells is None:
+        names = listed([name for name, _ in spec.families])
         msg = (
-            f"{caller} needs waves or cells, and this sketch has landmarks alone, which "
-            "ss.SketchAndShift(refine=True)(sketch, k) decodes (cluster --decoder "
-            "sketch-and-shift)."
+            f"{caller} needs waves or cells, and this sketch has {names} alone. Decode it with "
+            "ss.SketchAndShift if the module that brings this family can."
         )
         raise DataError(msg)
+
+
+POSES: dict[str, Callable[..., Problem]] = {}
+"""What makes a problem of the integers of a registered family, by its name: as Problem.of."""
+
+
+def pose(sketch: AnySketch, n_clusters: int, domain: Box | None, seed: int, caller: str) -> Problem:
+    """The problem of a sketch: of its waves, or of a registered family where it has none."""
+    check_decodable(sketch, n_clusters, seed, caller)
+    names = [name for name, _ in sketch.spec.families if name in POSES]
+    make = POSES[names[0]] if names and sketch.spec.waves is None else Problem.of
+    return make(sketch, n_clusters, domain, seed, caller)
 
 
 def normalise_domain(domain: Box, sketch: AnySketch, caller: str) -> Box:
@@ -362,7 +370,7 @@ def normalise_domain(domain: Box, sketch: AnySketch, caller: str) -> Box:
     if not isinstance(domain, Box) or len(domain.lower) != spec.n_features:
         raise parameter_error(caller, "domain", f"a Box of {spec.n_features} columns", domain)
     lower, upper = (
-        (end - spec.center_vector) * spec.per_unit for end in (domain.lower, domain.upper)
+        (end - spec.rows.center_vector) * spec.rows.per_unit for end in (domain.lower, domain.upper)
     )
     if (lower > spec.reach).any() or (upper < -spec.reach).any():
         must = "a Box, in the units of the data, that rows of this sketch can lie in"

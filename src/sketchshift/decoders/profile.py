@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchshift._colours import colour_of
-from sketchshift._html import Cell, Html, Row, bar, card, chip, grid, note, shaded
+from sketchshift._registry import show_card
 from sketchshift._text import counted, finite, meaningful
 from sketchshift._times import name_of
 from sketchshift._typing import FloatArray
@@ -57,11 +56,6 @@ ALL_ROUND = 0.1
 
 MOST_SHOWN = 12
 """Columns of the table in a notebook."""
-
-LEGEND = (
-    "Columns hold means: orange is above the mean of all rows, blue below. "
-    "A spread of 1 is as wide as all rows."
-)
 
 AVERAGE, ALONE = "near the average", "all rows"
 """Names of a cluster that no column sets apart, and of one without others."""
@@ -299,29 +293,8 @@ class Profile:
         }
         return to_arrow(own, self.table.columns, self.natural_means)
 
-    def _repr_html_(self) -> str:
-        return card(f"Profile of {counted(len(self), 'cluster')}", self.to_html())
-
-    def to_html(self) -> Html:
-        """A table for notebooks: the columns that set clusters apart, shaded by deviation."""
-        told, shown = self.told, _columns_shown(self.told)
-        largest = max([c.share for c in self.clusters], default=1.0)
-        rows: list[Row] = [
-            [
-                Cell(chip(i), is_text=True),
-                Cell(c.name, title="; ".join(t.text for t in c.traits), is_text=True),
-                "" if c.rows is None else f"{c.rows:,}",
-                bar(c.share / largest, f"{100 * c.share:.1f} %", colour_of(i)),
-                "" if c.spread is None else f"{c.spread:.2f}",
-                *(_shaded(self.table.places[j], told[i][j]) for j in shown),
-            ]
-            for i, c in enumerate(self.clusters)
-        ]
-        titles = self.titles
-        head = ["", "name", "rows", "share", "spread", *(titles[j] for j in shown)]
-        more = len(titles) - len(shown)
-        left_out = f"The {len(shown)} columns that differ most; {more} more are not shown. "
-        return Html(grid(head, rows) + note(left_out * (more > 0) + LEGEND))
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
     def most_telling(self, most: int) -> list[int]:
         """Positions among ``titles`` of the columns that differ most between clusters, in order.
@@ -330,9 +303,9 @@ class Profile:
         """
         voices = _voices(self.table, self.told) if self.told else []
         found = [
-            voices[j] for j in _columns_shown([[own[j] for j in voices] for own in self.told], most)
+            voices[j] for j in columns_shown([[own[j] for j in voices] for own in self.told], most)
         ]
-        others = [j for j in _columns_shown(self.told, len(self.titles)) if j not in voices]
+        others = [j for j in columns_shown(self.told, len(self.titles)) if j not in voices]
         return sorted([*found, *others[: most - len(found)]])
 
     @property
@@ -379,13 +352,7 @@ def to_arrow(own: dict[str, Any], columns: Sequence[str], values: FloatArray) ->
     return pa.table(arrays, names=[*names, *columns])
 
 
-def _shaded(place: _Place, trait: Trait) -> Cell:
-    """A cell of the table; a time of day is neither above nor below another."""
-    deviation = math.nan if isinstance(place.part, Cycle) else trait.deviation
-    return shaded(trait.shown, deviation, trait.text)
-
-
-def _columns_shown(told: Sequence[Sequence[Trait]], most: int = MOST_SHOWN) -> list[int]:
+def columns_shown(told: Sequence[Sequence[Trait]], most: int = MOST_SHOWN) -> list[int]:
     """The columns that differ most between clusters, in their order."""
     return sorted(np.argsort(-_largest(told), kind="stable")[:most].tolist()) if told else []
 
@@ -423,9 +390,9 @@ def _squares_of_cells(decoding: Decoding) -> FloatArray:
     if not isinstance(sketch, Sketch) or sketch.cells is None or not k:
         return np.full(k, np.nan)
     spec, sums = sketch.spec, sketch.cells + sketch.outer
-    places = spec.center_vector + spec.scale_vector * sums.means
+    places = spec.rows.center_vector + spec.rows.scale_vector * sums.means
     found = nearest_two(places, decoding.centroids, decoding.column_scale)
-    per_unit = spec.scale_vector / decoding.column_scale
+    per_unit = spec.rows.scale_vector / decoding.column_scale
     squares = np.square(found.distances) + (sums.variances * per_unit**2).sum(axis=1)
     weights = np.bincount(found.labels, sums.weights, minlength=k)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -526,7 +493,7 @@ class _Place:
 
 
 def _places_of(decoding: Decoding) -> tuple[_Place, ...]:
-    recipe = None if decoding.spec is None else decoding.spec.recipe
+    recipe = None if decoding.spec is None else decoding.spec.rows.recipe
     parts = [Number(name) for name in decoding.columns] if recipe is None else recipe.parts
     ends = itertools.accumulate((len(part.names) for part in parts), initial=0)
     return tuple(_Place(part, first) for part, first in zip(parts, ends, strict=False))

@@ -107,7 +107,7 @@ def follow_clusters(
 
     ``reference`` is as in :func:`shares`. Releases are read by their waves.
     """
-    if spec.cells is not None and spec.origin is None:
+    if spec.cells is not None and spec.rows.ball is None:
         return ClusterCells.of(decoding, spec, reference)
     check_waves_or_cells(spec, "shares")
     return ClusterSketches.of(decoding, spec, reference)
@@ -140,7 +140,7 @@ class ClusterCells:
     ) -> ClusterCells:
         """Those of a decoding of a sketch of this spec, perhaps of the reference."""
         weights = decoding.weights
-        places = (decoding.centroids - spec.center_vector) * spec.per_unit
+        places = (decoding.centroids - spec.rows.center_vector) * spec.rows.per_unit
         found = cls(places, weights, np.zeros_like(weights))
         return found if reference is None else replace(found, rest=weights - found._cut(reference))
 
@@ -188,11 +188,11 @@ class ClusterSketches:
         """Those of a decoding of a sketch of this spec, perhaps of the reference."""
         turns = spec.frequencies.turns
         omega = 2.0 * math.pi * turns.astype(np.float64)
-        means = (decoding.centroids - spec.center_vector) * spec.per_unit
+        means = (decoding.centroids - spec.rows.center_vector) * spec.rows.per_unit
         if decoding.covariances is None:
             covariances = np.zeros_like(means)
         else:
-            covariances = decoding.covariances * np.outer(spec.per_unit, spec.per_unit)
+            covariances = decoding.covariances * np.outer(spec.rows.per_unit, spec.rows.per_unit)
         waves = select_kernel().features(means, turns)
         pairs = zip(covariances, waves, strict=True)
         sketches = np.array([wave_of(S, omega, wave) for S, wave in pairs])

@@ -292,7 +292,7 @@ class TurnkeyFit(ABC):
         points, cells = self.points, self._partition(k).around_means(self.points)
         weights = cells.shares(points)
         order = np.argsort(-weights, kind="stable")
-        scale = self.problem.sketch.spec.scale_vector
+        scale = self.problem.sketch.spec.rows.scale_vector
         inside, labels = self._inside(cells)
         seen = replace(inside, places=self.problem.along_axes(inside.places))
         middles = self.problem.along_axes(cells.centers)
@@ -418,7 +418,7 @@ class _OfCells(TurnkeyFit):
         assert isinstance(sketch, Sketch)
         centroids = self.fit.keep_possible(centroids)
         bound = certify(sketch, centroids).cost_bound
-        cost = sum(self.fit.costs(self.points, cells, sketch.spec.scale_vector))
+        cost = sum(self.fit.costs(self.points, cells, sketch.spec.rows.scale_vector))
         trust = self._judge(sketch, centroids, cells, bound)
         return replace(
             decoding, centroids=centroids, cost=min(cost, bound), cost_bound=bound, trust=trust
@@ -429,8 +429,8 @@ class _OfCells(TurnkeyFit):
     ) -> Trust:
         """How far the clusters can be trusted, by the distances that they were found by."""
         spec, fit = sketch.spec, self.fit
-        is_scaled = isinstance(spec.scale, tuple)
-        scale = np.ones(spec.n_features) if is_scaled else spec.scale_vector
+        is_scaled = spec.rows.is_standardised
+        scale = np.ones(spec.n_features) if is_scaled else spec.rows.scale_vector
         rows = ([fit.sums, fit.far], [fit.sums, sketch.outer, sketch.far])
         inside = bound_cost(sketch, centroids, rows[0], scale).cost_bound
         of_all = bound_cost(sketch, centroids, rows[1], scale).cost_bound if is_scaled else bound

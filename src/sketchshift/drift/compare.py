@@ -14,11 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sketchshift._colours import colour_of
-from sketchshift._html import Cell, Html, Row, bar, card, chip, facts, grid, note
+from sketchshift._registry import show_card
 from sketchshift._text import counted, visible
 from sketchshift._threads import one_blas_thread
-from sketchshift._typing import ComplexArray, Float32Array, FloatArray, RealArray
+from sketchshift._typing import Float32Array, FloatArray, RealArray
 from sketchshift._validation import check_number, parameter_error
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import Problem, check_decodable, warn_of_mistrust, warn_of_more
@@ -28,16 +27,15 @@ from sketchshift.drift.noise import (
     FREQUENCIES,
     AddedNoise,
     Noise,
+    NullLaw,
     PlannedNoise,
     SamplingNoise,
     spectrum_of_cells,
-    tail,
     trace_of,
 )
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec, Spectrum
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.features.spec import directions_of
 from sketchshift.kernels import select_kernel
 from sketchshift.metrics import assign
 from sketchshift.sketch import AnySketch, Sketch
@@ -103,7 +101,7 @@ class Population:
         if isinstance(n_clusters, str) and n_clusters != "auto":
             must = f'"auto", None or an integer from 1 to {MAX_CLUSTERS}'
             raise parameter_error(caller, "n_clusters", must, n_clusters)
-        if n_clusters == "auto" and whole.spec.spectrum is not None:
+        if n_clusters == "auto" and whole.spec.noise is not None:
             n_clusters = None  # a plan for drift keeps nothing to decode
         k = 1 if n_clusters is None or isinstance(n_clusters, str) else n_clusters
         check_decodable(whole, k, seed, caller)
@@ -131,7 +129,6 @@ class Population:
         return PlannedNoise(spectrum_of_cells(self.whole, self.seed))
 
     @cached_property
-    @one_blas_thread
     def sampling(self) -> SamplingNoise:
         """That of one of the rows, in all that a sketch has of it."""
         return SamplingNoise.of(self.fit.problem, self.fit.points)
@@ -140,10 +137,8 @@ class Population:
     @one_blas_thread
     def fit(self) -> TurnkeyFit:
         """Points that stand for the rows."""
-        decoder = Turnkey()
-        k = _largest_k(decoder, self.n_clusters, self.whole.spec)
-        problem = Problem.of(self.whole, k, None, self.seed, self.caller)
-        return decoder.fit_problem(problem, k, self.seed)
+        problem = Problem.of(self.whole, self._largest_k, None, self.seed, self.caller)
+        return Turnkey().fit_problem(problem, self._largest_k, self.seed)
 
     @cached_property
     @one_blas_thread
@@ -151,12 +146,11 @@ class Population:
         """The clusters, if asked for."""
         if self.n_clusters is None or self.given is not None:
             return self.given
-        fit, k = self.fit, self.n_clusters
-        if isinstance(k, str):
-            decoding = fit.decode_auto(_largest_k(fit.decoder, k, self.whole.spec))
+        if isinstance(self.n_clusters, str):
+            decoding = self.fit.decode_auto(self._largest_k)
         else:
-            warn_of_more(self.whole, k)
-            decoding = fit.decode(k)
+            warn_of_more(self.whole, self.n_clusters)
+            decoding = self.fit.decode(self.n_clusters)
         warn_of_mistrust(decoding)
         return decoding
 
@@ -168,9 +162,17 @@ class Population:
         return self.sampling.share_variances(clusters)
 
     @property
+    def _largest_k(self) -> int:
+        """The number of clusters that a fit is made for."""
+        if isinstance(self.n_clusters, int):
+            return self.n_clusters
+        most = Turnkey().most_clusters(self.whole.spec, None)
+        return min(most, ENOUGH) if self.n_clusters is None else most
+
+    @property
     def _spectrum(self) -> Spectrum | None:
         """What the plan knows of the noise; None with noise that it does not know of."""
-        return self.whole.spec.spectrum if self.whole.noise_std == 0.0 else None
+        return self.whole.spec.noise if self.whole.noise_std == 0.0 else None
 
     @property
     def _is_wide(self) -> bool:
@@ -178,14 +180,6 @@ class Population:
         spec = self.whole.spec
         is_plain = isinstance(self.whole, Sketch) and not self.whole.is_far
         return is_plain and spec.sketch_size * spec.n_features > WIDE
-
-
-def _largest_k(decoder: Turnkey, n_clusters: Clusters, spec: SketchSpec) -> int:
-    """The number of clusters that a fit is made for."""
-    most = decoder.most_clusters(spec, None)
-    if n_clusters is None:
-        return min(most, ENOUGH)
-    return most if isinstance(n_clusters, str) else n_clusters
 
 
 # Which clusters grew, shrank or moved between two sketches.
@@ -297,42 +291,43 @@ def cluster_changes(
     changes : tuple of ClusterChange
         Costs two refits of the sketch.
     """
+    from scipy.special import ndtr
+
     decoding, fit = population.decoding, population.fit
     assert decoding is not None
-    whole = fit.problem.sketch
+    whole, spreads = fit.problem.sketch, _spreads(decoding)
     clusters = follow_clusters(decoding, whole.spec, whole)
     scale = sum(1.0 / n for n in counts)
     added = AddedNoise.of(*sides).share_variances(clusters)
     errors = np.sqrt(scale * population.share_variances(clusters) + added)
     parts = np.array([clusters.shares_of(side) for side in sides])
-    share_p = _normal_tails(parts[1] - parts[0], errors)
     means = [_means(fit, side, decoding) for side in sides]
-    rows = np.maximum(parts * np.array(counts)[:, None], 1.0)
-    move_p = _move_tails(means[1] - means[0], decoding, (1.0 / rows).sum(axis=0))
-    level = false_alarm / (2 * len(errors))
-    return tuple(
-        ClusterChange(
-            decoding.centroids[i],
-            float(parts[0, i]),
-            float(parts[1, i]),
-            float(errors[i]),
-            float(share_p[i]),
-            means[0][i],
-            means[1][i],
-            math.sqrt(float(_covariances(decoding)[i].trace())),
-            float(move_p[i]),
-            _verdict(parts[1, i] - parts[0, i], share_p[i] < level, move_p[i] < level),
+    scales = sum(1.0 / np.maximum(n * part, 1.0) for n, part in zip(counts, parts, strict=True))
+    level, changes = false_alarm / (2 * len(errors)), []
+    for i, (share_a, share_b) in enumerate(parts.T.tolist()):
+        # a single cluster has an error of 0, and nothing that can change
+        ratio = abs(share_b - share_a) / errors[i] if errors[i] > 1e-12 else 0.0
+        share_p = float(2.0 * ndtr(-ratio))
+        squared = float(np.square(means[1][i] - means[0][i]).sum())
+        law = NullLaw.of(spreads[i] * (scales[i] + FITTING**2))
+        move_p = law.tail(squared) if math.isfinite(squared) else 1.0
+        words = ["grew" if share_b > share_a else "shrank"] * (share_p < level)
+        words += ["moved"] * (move_p < level)
+        changes.append(
+            ClusterChange(
+                decoding.centroids[i],
+                share_a,
+                share_b,
+                float(errors[i]),
+                share_p,
+                means[0][i],
+                means[1][i],
+                math.sqrt(float(spreads[i].sum())),
+                move_p,
+                " and ".join(words) or "same",
+            )
         )
-        for i in range(len(errors))
-    )
-
-
-def _normal_tails(changes: FloatArray, errors: FloatArray) -> FloatArray:
-    """Two-sided; 1 where nothing can change, as the share of a single cluster."""
-    from scipy.special import ndtr
-
-    ratios = np.divide(np.abs(changes), errors, out=np.zeros_like(errors), where=errors > 1e-12)
-    return np.asarray(2.0 * ndtr(-ratios))
+    return tuple(changes)
 
 
 def _means(fit: TurnkeyFit, side: AnySketch, decoding: Decoding) -> FloatArray:
@@ -340,38 +335,24 @@ def _means(fit: TurnkeyFit, side: AnySketch, decoding: Decoding) -> FloatArray:
     if side.noise_std > 0.0:  # what its noise does to a mean has no law here
         return np.full_like(decoding.centroids, np.nan)
     points, spec = fit.refit(side), side.spec
-    places = spec.center_vector + points.places * spec.scale_vector
-    k = len(decoding.weights)
-    normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
-    labels = assign(points.places, normalised)
-    mass = np.bincount(labels, points.weights, minlength=k)
-    sums = [np.bincount(labels, points.weights * column, minlength=k) for column in places.T]
-    mass = np.where(mass > 0.0, mass, np.nan)
-    return np.asarray(np.column_stack(sums) / mass[:, None])
+    labels = assign(
+        points.places, (decoding.centroids - spec.rows.center_vector) * spec.rows.per_unit
+    )
+    places = spec.rows.center_vector + points.places * spec.rows.scale_vector
+    columns = [points.weights, *(points.weights * column for column in places.T)]
+    mass, *sums = (np.bincount(labels, each, minlength=len(decoding.weights)) for each in columns)
+    means: FloatArray = np.column_stack(sums) / np.where(mass > 0.0, mass, np.nan)[:, None]
+    return means
 
 
-def _move_tails(moves: FloatArray, decoding: Decoding, scales: FloatArray) -> FloatArray:
-    """Of the squared move of a mean of rows, with what fits add; 1 where there is no mean."""
-    tails = []
-    for move, covariance, scale in zip(moves, _covariances(decoding), scales, strict=True):
-        variances = np.maximum(np.linalg.eigvalsh(covariance), 0.0) * (scale + FITTING**2)
-        squared = float(move @ move)
-        tails.append(tail(squared, variances) if math.isfinite(squared) else 1.0)
-    return np.array(tails)
-
-
-def _covariances(decoding: Decoding) -> FloatArray:
-    k, d = decoding.centroids.shape
+def _spreads(decoding: Decoding) -> FloatArray:
+    """Variances of each cluster along its principal axes, shape (k, d)."""
     if decoding.covariances is not None:
-        return decoding.covariances
+        return np.asarray(np.maximum(np.linalg.eigvalsh(decoding.covariances), 0.0))
     # of many columns the size alone is known: as if rows spread along a few directions
+    k, d = decoding.centroids.shape
     few = min(d, DIRECTIONS)
-    return np.full((k, 1, 1), (decoding.cost or 0.0) / few) * np.eye(few)
-
-
-def _verdict(change: float, is_share: bool, is_move: bool) -> str:
-    words = ["grew" if change > 0 else "shrank"] * bool(is_share) + ["moved"] * bool(is_move)
-    return " and ".join(words) or "same"
+    return np.full((k, few), (decoding.cost or 0.0) / few)
 
 
 ROUNDING = 1e-7
@@ -439,21 +420,8 @@ class Comparison(Distance):
     """
 
     counts: tuple[float, float]
-    _sides: tuple[AnySketch, AnySketch] = field(init=False, repr=False)
-    _population: Population = field(init=False, repr=False)
-
-    @classmethod
-    def _of(
-        cls,
-        found: Distance,
-        counts: tuple[float, float],
-        sides: tuple[AnySketch, AnySketch],
-        population: Population,
-    ) -> Comparison:
-        comparison = cls(**vars(found), counts=counts)
-        object.__setattr__(comparison, "_sides", sides)
-        object.__setattr__(comparison, "_population", population)
-        return comparison
+    _sides: tuple[AnySketch, AnySketch] = field(init=False)
+    _population: Population = field(init=False)
 
     @property
     def decoding(self) -> Decoding | None:
@@ -488,46 +456,22 @@ class Comparison(Distance):
 
     def __repr__(self) -> str:
         verdict = "drift" if self.drifted else "no drift"
-        known = {**vars(self), **vars(self._population)}  # what takes long is not made for a word
-        clusters = f", {len(self.clusters)} clusters" if "decoding" in known else ""
+        clusters = f", {len(self.clusters)} clusters" if self.is_decoded else ""
         return (
             f"<Comparison: {verdict}, distance {self.distance:.3g}, threshold "
             f"{self.threshold:.3g} at {self.false_alarm:g}{clusters}>"
         )
 
-    def _repr_html_(self) -> str:
-        title = "The data drifted" if self.drifted else "No drift beyond chance"
-        known = {
-            "distance": f"{self.distance:.3g}",
-            "threshold": f"{self.threshold:.3g}",
-            "p-value": f"{self.p_value:.2g}" if self.p_value >= 1e-4 else "below 0.0001",
-            "false alarms": f"{100 * self.false_alarm:g} %",
-            "rows": " and ".join(f"{n:,.0f}" for n in self.counts),
-        }
-        is_known = "decoding" in {**vars(self), **vars(self._population)}  # else it takes long
-        changes = self.clusters if is_known else ()
-        told = [note(self.sentence), self._changes_table(changes)] if changes else []
-        return card(title, facts(known), *told)
+    @property
+    def is_decoded(self) -> bool:
+        """Whether clusters are there: for a word they are not made, where that takes long."""
+        return "decoding" in vars(self._population)
 
-    def _changes_table(self, changes: tuple[ClusterChange, ...]) -> Html:
-        assert self.decoding is not None
-        largest = max(share for c in changes for share in (c.share_a, c.share_b)) or 1.0
-        rows: list[Row] = [
-            [
-                Cell(chip(i), is_text=True),
-                Cell(cluster.name, is_text=True),
-                bar(change.share_a / largest, f"{100 * change.share_a:.1f} %", colour_of(i)),
-                bar(change.share_b / largest, f"{100 * change.share_b:.1f} %", colour_of(i)),
-                f"{100 * change.change:+.1f} %",
-                Cell(change.verdict, is_text=True),
-            ]
-            for i, (cluster, change) in enumerate(
-                zip(self.decoding.profile.clusters, changes, strict=True)
-            )
-        ]
-        return grid(["", "cluster", "share before", "share after", "change", "verdict"], rows)
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
 
+@one_blas_thread
 def compare(
     a: AnySketch,
     b: AnySketch,
@@ -592,17 +536,24 @@ def compare(
     ['grew', 'shrank']
     """
     false_alarm = check_false_alarm("compare", false_alarm)
-    for name, sketch in (("a", a), ("b", b)):
-        if not isinstance(sketch, AnySketch):
-            raise parameter_error("compare", name, "a Sketch or a PrivateSketch", sketch)
-    a.check_addable(b, "compare")
+    _check_pair("compare", a=a, b=b)
     counts = _counts((a, b), effective_counts)
     population = Population.of(a + b, n_clusters, seed, "compare")
-    found = distance_between(a, b, counts, population.noise, false_alarm)
-    comparison = Comparison._of(found, counts, (a, b), population)
+    found = distance_between(a, b, population.noise, false_alarm, counts)
+    comparison = Comparison(**vars(found), counts=counts)
+    vars(comparison).update(_sides=(a, b), _population=population)
     if not population.is_lazy:
         _ = comparison.clusters
     return comparison
+
+
+def _check_pair(caller: str, **sketches: AnySketch) -> None:
+    """Refuse what is not a pair of sketches of one spec."""
+    for name, sketch in sketches.items():
+        if not isinstance(sketch, AnySketch):
+            raise parameter_error(caller, name, "a Sketch or a PrivateSketch", sketch)
+    first, second = sketches.values()
+    first.check_addable(second, "compare")
 
 
 def check_false_alarm(caller: str, value: float) -> float:
@@ -627,7 +578,7 @@ OTHER, ENOUGH_ROWS = 0.1, 500
 
 def _warn_of_other_data(a: AnySketch, b: AnySketch) -> None:
     """Tell that a plan has measured the noise of other data than these two samples are of."""
-    spectrum = a.spec.spectrum
+    spectrum = a.spec.noise
     if spectrum is None or not spectrum.trace or min(a.count, b.count) < ENOUGH_ROWS:
         return
     traces = [trace_of(side.z, side.count) for side in (a, b)]
@@ -644,9 +595,9 @@ def _warn_of_other_data(a: AnySketch, b: AnySketch) -> None:
 def distance_between(
     a: AnySketch,
     b: AnySketch,
-    counts: tuple[float, float],
     noise: Noise,
     false_alarm: float,
+    counts: tuple[float, float] | None = None,
 ) -> Distance:
     """The distance of two sketches beside that of samples of one population.
 
@@ -654,19 +605,19 @@ def distance_between(
     ----------
     a, b : Sketch
         Of one spec, with rows.
-    counts : pair of float
-        Numbers of independent rows.
     noise : Noise
         Of the population.
     false_alarm : float
         The rate of the threshold.
+    counts : pair of float or None
+        Numbers of independent rows; None takes those of the sketches.
 
     Returns
     -------
     distance : Distance
-        O(m), and some dozens of sums of up to 1000 terms; for private sketches also O(1000^2 m).
+        O(m), and some dozens of sums of up to 1000 terms; for private sketches also their law.
     """
-    scale = 1.0 / counts[0] + 1.0 / counts[1]
+    counts = counts or (n_rows(a), n_rows(b))
     law = noise.null(a, b, counts)
     _warn_of_far_rows(a, b)
     _warn_of_other_data(a, b)
@@ -680,7 +631,7 @@ def distance_between(
         threshold=max(ROUNDING, math.sqrt(law.quantile(false_alarm))),
         false_alarm=false_alarm,
         p_value=law.tail(squared) if distance > ROUNDING else 1.0,
-        bound=factor * math.sqrt(scale) if is_plain else None,
+        bound=factor * math.sqrt(1.0 / counts[0] + 1.0 / counts[1]) if is_plain else None,
     )
 
 
@@ -699,15 +650,15 @@ def _counts(
                 "weight 0 in all. Compare sketches with rows."
             )
             raise DataError(msg)
+    first, second = (n_rows(sketch) for sketch in sides)
     if effective is None:
-        return n_rows(sides[0]), n_rows(sides[1])
+        return first, second
     if not isinstance(effective, Sequence) or len(effective) != 2:
         raise parameter_error("compare", "effective_counts", "a pair of numbers", effective)
-    first, second = (
-        check_number("compare", "effective_counts", n, low=1.0, high=n_rows(sketch))
-        for n, sketch in zip(effective, sides, strict=True)
+    return (
+        check_number("compare", "effective_counts", effective[0], low=1.0, high=first),
+        check_number("compare", "effective_counts", effective[1], low=1.0, high=second),
     )
-    return first, second
 
 
 TOLD = 3
@@ -728,7 +679,7 @@ def percent(share: float) -> str:
 
 # Which rows are typical of the change: the witness function of the two sketches.
 
-SCORED = 2**21  # features that are held at a time
+SCORED = 2**22  # real and imaginary parts that are held at a time
 
 
 def score_rows(
@@ -772,12 +723,9 @@ def score_rows(
     >>> bool((np.argsort(-scores)[:50] < 50).all())
     True
     """
-    for name, sketch in (("before", before), ("after", after)):
-        if not isinstance(sketch, AnySketch):
-            raise parameter_error("score_rows", name, "a Sketch or a PrivateSketch", sketch)
-    before.check_addable(after, "compare")
-    spec, change = before.spec, after.z - before.z
-    turns = before.frequencies.turns
+    _check_pair("score_rows", before=before, after=after)
+    spec, turns = before.spec, before.frequencies.turns
+    change = (after.z - before.z).view(np.float64)
     scores = [np.zeros(0)]
     for block in Reading(spec=spec, columns=columns).open(rows):
         if block.values.shape[1] != spec.n_features:
@@ -786,35 +734,22 @@ def score_rows(
                 f"{spec.n_features}. Select the columns."
             )
             raise DataError(msg)
-        scores.append(_witness(_normalise(block.values, spec), change, turns, spec))
+        scores.append(_witness(block.values, change, turns, spec))
     return np.concatenate(scores)
 
 
-def _normalise(values: RealArray, spec: SketchSpec) -> FloatArray:
-    """Rows as they are sketched."""
-    X = directions_of(values) if spec.metric == "cosine" else np.asarray(values, dtype=np.float64)
-    return np.asarray((X - spec.center_vector) * spec.per_unit)
-
-
 def _witness(
-    rows: FloatArray, change: ComplexArray, turns: Float32Array, spec: SketchSpec
+    values: RealArray, change: FloatArray, turns: Float32Array, spec: SketchSpec
 ) -> FloatArray:
-    """Scores of normalised rows, shape (n,); some rows and frequencies at a time."""
-    m = len(change)
-    with np.errstate(over="ignore", invalid="ignore"):
-        is_near = np.square(rows).sum(axis=1) < spec.reach**2  # False for NaN, too
-    scores = np.full(len(rows), np.nan)
-    near = np.flatnonzero(is_near)
-    width = min(m, FREQUENCIES)
-    for some in np.array_split(near, max(1, -(-len(near) * width // SCORED))):
-        total = np.zeros(len(some))
+    """Scores of rows, shape (n,); some rows at a time."""
+    rows, squares = np.empty(values.shape), np.empty(len(values))
+    exact = np.ascontiguousarray(values, dtype=np.float64)
+    spec.rows.normalise(exact, select_kernel("cpu"), rows, squares)
+    is_near = squares < spec.reach**2  # False for NaN, too
+    scores, near = np.full(len(rows), np.nan), np.flatnonzero(is_near)
+    for some in np.array_split(near, max(1, -(-len(near) * len(change) // SCORED))):
         points = rows[some]
         if spec.axes is not None:
             points = select_kernel("cpu").project(points, spec.axes.table)
-        for first in range(0, m, width):
-            part = slice(first, first + width)
-            features = select_kernel().features(points, np.ascontiguousarray(turns[:, part]))
-            size = math.sqrt(features.shape[1] / m)
-            total += size * (features.real @ change.real[part] + features.imag @ change.imag[part])
-        scores[some] = total
+        scores[some] = select_kernel().features(points, turns).view(np.float64) @ change
     return scores

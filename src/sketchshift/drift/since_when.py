@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ import numpy as np
 from sketchshift._text import counted
 from sketchshift._threads import one_blas_thread
 from sketchshift._validation import check_integer, parameter_error
-from sketchshift.drift.compare import Distance, Population, check_false_alarm
+from sketchshift.drift.compare import Distance, Population, check_false_alarm, distance_between
 from sketchshift.drift.noise import Noise
-from sketchshift.drift.watch import TIME, Series, has_rows, measure
+from sketchshift.drift.watch import TIME, Series, has_rows
 from sketchshift.sketch import AnySketch, Sketch, SketchTable
+from sketchshift.sketch.sketch import merge_sketches
 
 __all__ = ["SinceWhen", "Window", "compare_windows", "learn_noise", "since_when"]
 
@@ -168,8 +169,8 @@ def since_when(
     Returns
     -------
     found : SinceWhen
-        For n slices n additions, O(log n) subtractions and comparisons of O(m) each, and one fit
-        of the sum of all rows.
+        Reads each slice once: O(log n) sums, and comparisons of O(m) each, and one fit of the
+        sum of all rows.
 
     Examples
     --------
@@ -186,13 +187,17 @@ def since_when(
     if isinstance(slices, Sequence):
         slices = dict(enumerate(slices))
     series = Series.of(slices, by, "since_when", "slices")
-    sums = list(accumulate(_raw(sketch, "slices") for sketch in series.sketches))
+    sketches = [_raw(sketch, "slices") for sketch in series.sketches]
+    n, whole = len(sketches), _raw(series.whole, "slices")
+    ends = sorted({0, n, *(n - 2**i for i in range(n.bit_length()))})
+    spans = [merge_sketches(sketches[first:last]) for first, last in pairwise(ends)]
+    sums = dict(zip(ends, accumulate(spans, initial=whole - whole), strict=True))
     if reference is not None:
-        sums[-1].check_addable(_raw(reference, "reference"), "compare")
-    whole = sums[-1] if reference is None else sums[-1] + reference
+        whole.check_addable(_raw(reference, "reference"), "compare")
+        whole += reference
     windows = compare_windows(
-        lambda n: sums[n - 1] if n else sums[-1] - sums[-1],
-        (0, len(sums)),
+        sums.__getitem__,
+        (0, n),
         noise=learn_noise(whole, seed) if has_rows(whole) else None,
         false_alarm=rate,
         reference=reference,
@@ -215,7 +220,7 @@ def compare_windows(
     noise: Noise | None,
     false_alarm: float,
     reference: Sketch | None = None,
-    keys: Sequence[Any] | None = None,
+    keys: Sequence[Any],
     only_strongest: bool = False,
 ) -> tuple[Window, ...]:
     """The last 1, 2, 4, ... slices of a span beside the rest of it, or beside a reference.
@@ -232,8 +237,8 @@ def compare_windows(
         For all windows together.
     reference : Sketch or None
         What to compare with.
-    keys : sequence or None
-        Times of all slices; None takes their numbers.
+    keys : sequence
+        Times of all slices.
     only_strongest : bool
         Leave out all but the one with the strongest evidence. Its threshold is the same, and if
         it is not beyond it, no other is: their evidence has one law. The law is the costly part.
@@ -257,9 +262,9 @@ def compare_windows(
     windows = []
     for width, before, within in sides:
         assert noise is not None
-        test = measure(before, within, noise, false_alarm / len(widths))
-        since = last - width if keys is None else keys[last - width]
-        windows.append(Window(width, since, (before.count, within.count), test))
+        test = distance_between(before, within, noise, false_alarm / len(widths))
+        counts = before.count, within.count
+        windows.append(Window(width, keys[last - width], counts, test))
     return tuple(windows)
 
 

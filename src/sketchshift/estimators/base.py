@@ -121,7 +121,7 @@ def open_rows(
     """
     if is_collection(X):
         return Collection(X, sample_weight)
-    columns = None if spec is None else spec.columns
+    columns = None if spec is None else spec.rows.names
     if is_source(X):
         source = open_source(X, default_columns=columns, weights=sample_weight)
         if reset:
@@ -304,7 +304,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
             must = "a Sketch or a PrivateSketch"
             raise parameter_error(f"{_name(self)}.fit_sketch", "sketch", must, sketch)
         self._seed = self._draw_seed()
-        set_features(self, sketch.spec.n_features, sketch.spec.columns)
+        set_features(self, sketch.spec.n_features, sketch.spec.rows.names)
         self._set_sketch(sketch)
         self._found = self._decode()
         return self
@@ -359,7 +359,7 @@ class SketchedEstimator(BaseEstimator):  # type: ignore[misc]
             spec = self._planned(spec, is_few=is_all and rows.is_few)
         first = rows.sketch(spec, self.n_threads)
         if isinstance(rows, Collection):  # nobody here has seen its columns
-            set_features(self, spec.n_features, spec.columns)
+            set_features(self, spec.n_features, spec.rows.names)
         self._seed = seed
         self._set_sketch(first)
         return rows

@@ -21,7 +21,7 @@ from sketchshift.errors import InvalidRowsError, warn
 from sketchshift.estimators.base import Collection, Rows, SketchedEstimator, rows_in_memory
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import MAX_CLUSTERS
-from sketchshift.features.spec import METRICS, directions_of
+from sketchshift.features.rows import METRICS, directions_of
 from sketchshift.metrics import as_weights, assign, mse
 from sketchshift.sketch import AnySketch
 
@@ -253,13 +253,15 @@ class CompressiveKMeans(
     def _scaled(self, rows: Any) -> tuple[Any, FloatArray]:
         """Rows and centroids where distances are those that clusters were found by."""
         spec, centroids = self.sketch_.spec, self.cluster_centers_
-        if spec.metric == "cosine":
+        if spec.rows.metric == "cosine":
             rows = _directions(rows)
-        if not isinstance(spec.scale, tuple):  # one for all columns changes no order
+        if not spec.rows.is_standardised:  # one for all columns changes no order
             return rows, centroids
         if issparse(rows):
-            return rows.multiply(1.0 / spec.scale_vector).tocsr(), centroids / spec.scale_vector
-        return rows / spec.scale_vector, centroids / spec.scale_vector
+            return rows.multiply(
+                1.0 / spec.rows.scale_vector
+            ).tocsr(), centroids / spec.rows.scale_vector
+        return rows / spec.rows.scale_vector, centroids / spec.rows.scale_vector
 
     def _set_sketch(self, sketch: AnySketch) -> None:
         super()._set_sketch(sketch)
@@ -296,10 +298,11 @@ class CompressiveKMeans(
 
     def _planned(self, spec: SketchSpec, *, is_few: bool) -> SketchSpec:
         """With more frequencies for few rows, where they cost nothing."""
-        if not is_few or self.sketch_size is not None or isinstance(self.n_clusters, str):
+        is_fixed = self.sketch_size is not None or isinstance(self.n_clusters, str)
+        if not is_few or is_fixed or spec.waves is None:
             return spec
-        size = min(MORE * spec.sketch_size, ENOUGH)
-        return dataclasses.replace(spec, sketch_size=max(spec.sketch_size, size))
+        size = max(spec.sketch_size, min(MORE * spec.sketch_size, ENOUGH))
+        return spec.replaced(waves=dataclasses.replace(spec.waves, size=size))
 
     def _decode(self) -> Decoding:
         self._n_planned()

@@ -19,7 +19,7 @@ from sketchshift.errors import DataError, warn
 from sketchshift.estimators.base import SketchedEstimator, rows_in_memory
 from sketchshift.estimators.mixture_cells import CovarianceType, MixtureFit
 from sketchshift.estimators.mixture_fit import MANY_CELLS, fit_mixture
-from sketchshift.features import SketchSpec
+from sketchshift.features import SketchSpec, Waves
 from sketchshift.features.cells import MAX_CELLS
 from sketchshift.features.plan import FEWEST_FREQUENCIES, MAX_CLUSTERS, sketch_size_for
 from sketchshift.sketch.reading import Planning
@@ -364,7 +364,8 @@ class CompressiveGaussianMixture(SketchedDensity):
         if self.sketch_size is None and self.covariance_type == "full":
             n_numbers = (d + 1) * (d + 2) // 2
             size = max(size, k * min(PER_NUMBER * n_numbers, MOST * d))
-        return dataclasses.replace(spec, cells=None, sketch_size=size)
+        waves = spec.waves or Waves(size, spec.bandwidths[0])
+        return spec.replaced(cells=None, waves=dataclasses.replace(waves, size=size))
 
     def _decode(self) -> MixtureFit:
         k = self._n_planned()

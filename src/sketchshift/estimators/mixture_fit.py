@@ -89,11 +89,11 @@ class Coordinates:
     @classmethod
     def of(cls, sketch: AnySketch, decoding: Decoding, kind: CovarianceType) -> Coordinates:
         """Those that suit a sketch and its clusters."""
-        widths = sketch.spec.scale_vector
+        widths = sketch.spec.rows.scale_vector
         if kind == "spherical":
             widths = np.full_like(widths, np.exp(np.log(widths).mean()))
         variance = float(np.mean(spread_of(sketch, decoding)[1] / widths**2))
-        return cls(sketch.spec.center_vector, widths, variance or 1.0, kind)
+        return cls(sketch.spec.rows.center_vector, widths, variance or 1.0, kind)
 
     @property
     def floor(self) -> float:
@@ -111,7 +111,7 @@ class Coordinates:
 
     def cells(self, cells: Mixture, spec: SketchSpec) -> Mixture:
         """Cells of a spec, with variances (J, d) in its normalised coordinates, in these."""
-        stretch = spec.scale_vector / self.widths
+        stretch = spec.rows.scale_vector / self.widths
         assert cells.covariances is not None
         variances = cells.covariances * stretch**2
         return Mixture(as_shares(cells.weights), cells.means * stretch, variances)
@@ -222,7 +222,7 @@ class MomentFit:
                 "alone. Plan with cells=False, or leave out spec."
             )
             raise DataError(msg)
-        stretch = (coordinates.widths / sketch.spec.scale_vector)[:, None]
+        stretch = (coordinates.widths / sketch.spec.rows.scale_vector)[:, None]
         z, released = sketch.z, _released(sketch)
         squared_norm = float(np.vdot(z, z).real) - released
         noise = max(1.0 - squared_norm, LEAST_NOISE)  # mean variance of a wave
@@ -422,7 +422,7 @@ def _most_likely_for_cells(
     found = likelihood(fit.blocks(n)).find(k, max_iterations, seed)
     if fit.is_loose.any():
         return found
-    stretch = coordinates.widths / spec.scale_vector
+    stretch = coordinates.widths / spec.rows.scale_vector
     n = max(n, POINTS_OVER_FEWEST * fewest_points(len(stretch)) * len(fit.sums.weights))
     for i in range(ROUNDS):
         places = draw_places([found], n, seed + i) * stretch

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import Frequencies, draw_frequencies, register_law
-from sketchshift.features.landmarks import Landmarks
-from sketchshift.features.spec import Charge, Origin, SketchSpec, Spectrum
+from sketchshift.features.rows import Ball, Charge, Rows
+from sketchshift.features.spec import SketchSpec, Spectrum
+from sketchshift.features.waves import Range, Waves
 
 __all__ = [
     "Axes",
+    "Ball",
     "Cells",
     "Charge",
     "Frequencies",
-    "Landmarks",
-    "Origin",
+    "Range",
+    "Rows",
     "SketchSpec",
     "Spectrum",
+    "Waves",
     "draw_frequencies",
     "register_law",
 ]

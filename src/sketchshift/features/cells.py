@@ -301,7 +301,7 @@ class Axes:
 
     @classmethod
     def of(cls, directions: Any) -> Axes:
-        """Those of an array of shape (p, d), orthogonal and of length 1; rounded to float32."""
+        """Axes along the ``directions`` (p, d), orthogonal and of length 1; rounded to float32."""
         values = np.asarray(directions, dtype="<f4")
         if values.ndim != 2 or not values.size:
             must = "an array of shape (axes, d)"
@@ -317,7 +317,7 @@ class Axes:
 
     @classmethod
     def from_text(cls, text: Any, n_features: int) -> Axes:
-        """What :meth:`to_text` gave, for rows of ``n_features`` columns."""
+        """What :meth:`to_text` gave as ``text``, for rows of ``n_features`` columns."""
         return cls(from_text("Axes", "directions", text), n_features)
 
     @property

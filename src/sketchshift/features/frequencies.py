@@ -15,9 +15,10 @@ p, q      densities of omega at bandwidth 1: of the Gaussian law, of the law it 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,9 @@ __all__ = [
     "Structure",
     "draw_frequencies",
     "draw_signs",
-    "most_saturation",
     "padded_size",
+    "parse_law",
     "register_law",
-    "usual_saturation",
 ]
 
 # Structured frequencies: blocks S H D1 H D2 H D3 instead of independent directions.
@@ -126,7 +126,7 @@ FAR = 100.0
 
 _BLOCK = 1 << 20  # random numbers held at a time
 _MAX_TRIES = 64  # a radius is refused with probability below 0.03 each time
-Radius = Callable[[int, NDArray[Any], FloatArray], FloatArray]
+Radius = Callable[..., "FloatArray | tuple[FloatArray, FloatArray]"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,113 +203,28 @@ def _adapted_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
     return radius
 
 
-# Leverage scores of frequencies (Avron, Kapralov, Musco, Musco, Velingker, Zandieh 2017).
-#
-# The ridge leverage of omega is p(omega) z(omega)* (K + lambda)^-1 z(omega). Where rows fill a wide
-# region evenly, plane waves are the eigenfunctions of K, and it is in proportion to p / (p + nu):
-# flat where p is above the ridge nu, and falling like p beyond. That is their bound for the
-# Gaussian kernel, min(1, p / nu), but for a factor below 2. It needs no rows, so that a spec says
-# all by one number: the length s at which p falls to the ridge.
-
-_INTERVALS = 1 << 14  # of lengths, in each of which the density is taken to be flat
-_NEGLIGIBLE = 40.0  # e^-40 of the largest density is nothing
-_MARGIN = 10.0  # lengths beyond which a Gaussian has nothing
-_LN2 = 0.6931471805599453
-_USUAL, _MOST = 1.0, 6.0
-
-
-def usual_saturation(d: int) -> float:
-    """The saturation of the law in dimension d: weights have a mean square below 2.7."""
-    return math.sqrt(_LN2 * d + _USUAL)
-
-
-def most_saturation(d: int) -> float:
-    """The largest saturation in dimension d; beyond, a few frequencies have all the weight.
-
-    As the mean of e^(-R^2 / 2) is 2^(-d / 2) for Gaussian frequencies, the mean square of weights
-    p / q is at most 1 + e^(s^2 / 2) 2^(-d / 2).
-    """
-    return math.sqrt(_LN2 * d + _MOST)
-
-
-@dataclass(frozen=True, eq=False)
-class _Leverage:
-    r"""Lengths with the density :math:`R^{d-1} / (1 + e^{(R^2 - s^2) / 2})`, and weights p / q.
-
-    Attributes
-    ----------
-    edges, totals : arrays of shapes (n + 1,) and (n + 1,)
-        Of intervals of R, and how much of the law lies below each: from 0 up to 1.
-    saturation : float
-        The length s.
-    mean : float
-        Of :math:`1 + e^{(s^2 - R^2) / 2}`, which is in proportion to p / q, under q.
-    """
-
-    edges: FloatArray
-    totals: FloatArray
-    saturation: float
-    mean: float
-
-    @classmethod
-    def of(cls, d: int, saturation: float) -> _Leverage:
-        """The table for dimension d: numbers from IEEE operations alone, summed in order."""
-        root, s = math.sqrt(d), saturation
-        left = max(0.0, root - _MARGIN)
-        if s > root:  # below s the density is R^(d - 1)
-            decay = np.array([-_NEGLIGIBLE / (d - 1) if d > 1 else -700.0])
-            left = s * float(exponential(np.maximum(decay, -700.0))[0])
-        step = (max(root, s) + _MARGIN - left) / _INTERVALS
-        edges: FloatArray = left + step * np.arange(_INTERVALS + 1.0)
-        R: FloatArray = left + step * (np.arange(float(_INTERVALS)) + 0.5)
-        logs = (d - 1) * logarithm(R) - _softplus(0.5 * (R * R - s * s))
-        masses = exponential(np.maximum(logs - logs.max(), -700.0))
-        totals = np.concatenate([[0.0], np.cumsum(masses)])  # from the first to the last
-        ratios = np.cumsum(masses * _ratio(R, s))
-        return cls(edges, totals / totals[-1], s, float(ratios[-1] / totals[-1]))
-
-    def lengths(self, seed: int, j: NDArray[Any]) -> FloatArray:
-        """R of the frequencies j: the quantile function at one uniform number each."""
-        u = uniforms(seed, Purpose.RADIUS, j, 1)[:, 0]
-        i = np.clip(np.searchsorted(self.totals, u, "right") - 1, 0, _INTERVALS - 1)
-        low, high = self.totals[i], self.totals[i + 1]
-        step = self.edges[i + 1] - self.edges[i]
-        lengths: FloatArray = self.edges[i] + step * ((u - low) / (high - low))
-        return lengths
-
-    def weights(self, R: FloatArray) -> FloatArray:
-        """The p / q of frequencies of these lengths at bandwidth 1: 1 in the mean."""
-        return _ratio(R, self.saturation) / self.mean
-
-
-def _softplus(x: FloatArray) -> FloatArray:
-    """The logarithm of 1 + e^x."""
-    tail = logarithm(1.0 + exponential(-np.minimum(np.abs(x), 700.0)))
-    result: FloatArray = np.maximum(x, 0.0) + tail
-    return result
-
-
-def _ratio(R: FloatArray, s: float) -> FloatArray:
-    """What p / q is in proportion to: 1 + e^((s^2 - R^2) / 2)."""
-    return 1.0 + exponential(np.clip(0.5 * (s * s - R * R), -700.0, 700.0))
-
-
-_leverage = lru_cache(maxsize=8)(_Leverage.of)
-
-
-def _leverage_radius(seed: int, j: NDArray[Any], g: FloatArray) -> FloatArray:
-    """R by leverage scores, with the usual saturation."""
-    d = g.shape[1]
-    return _leverage(d, usual_saturation(d)).lengths(seed, j)
-
-
 LAWS: dict[str, Radius] = {
     "gaussian": _gaussian_radius,
     "folded_gaussian": _folded_radius,
     "adapted_radius": _adapted_radius,
-    "leverage": _leverage_radius,
 }
 """Laws of the length R of a frequency, by name: see :func:`register_law`."""
+
+
+def parse_law(law: Any) -> tuple[Radius, tuple[float, ...]]:
+    """Return the function of a law, and the parameters that stand in brackets behind its name."""
+    match = re.fullmatch(r"(\w+)(?:\(([^()]+)\))?", law) if isinstance(law, str) else None
+    if match is None or match[1] not in LAWS:
+        must = (
+            f"one of {', '.join(map(repr, LAWS))}, or the name of a law that was registered "
+            "(features.register_law)"
+        )
+        raise parameter_error("SketchSpec", "law", must, law)
+    try:
+        return LAWS[match[1]], tuple(map(float, match[2].split(",") if match[2] else ()))
+    except ValueError:
+        must = f"a law with numbers in brackets, such as '{match[1]}(2.5)'"
+        raise parameter_error("SketchSpec", "law", must, law) from None
 
 
 def register_law(name: str, radius: Radius) -> None:
@@ -322,10 +237,12 @@ def register_law(name: str, radius: Radius) -> None:
     name : str
         One that no law has yet: a law that changes makes other sketches.
     radius : callable
-        Called as ``radius(seed, j, g)``, with the numbers j of some frequencies and normal numbers
-        g, of shape (len(j), d), that point in their directions. It returns their lengths R at
-        bandwidth 1, of shape (len(j),), which must depend on seed, j and g alone: numbers come from
-        ``features.stream``, not from a generator that goes on from call to call.
+        Called as ``radius(seed, j, g, *parameters)``, with the numbers j of some frequencies,
+        normal numbers g, of shape (len(j), d), that point in their directions, and the parameters
+        in brackets behind the name. It returns their lengths R at bandwidth 1, of shape (len(j),),
+        which must depend on these alone: numbers come from ``features.stream``, not from a
+        generator that goes on from call to call. A law that draws other lengths than the Gaussian
+        law returns lengths and weights, p / q, with which sums have the Gaussian kernel.
 
     Examples
     --------
@@ -341,29 +258,28 @@ def register_law(name: str, radius: Radius) -> None:
 
 
 def _bandwidths(
-    seed: int, j: NDArray[Any], bandwidth: float | tuple[float, float], far_share: float
+    seed: int, j: NDArray[Any], bandwidth: tuple[float, float], beyond: float
 ) -> FloatArray:
     """The bandwidth of each frequency: one for all, or log-uniform in a range."""
-    if not isinstance(bandwidth, tuple):
-        return np.full(len(j), bandwidth)
+    if bandwidth[0] == bandwidth[1]:
+        return np.full(len(j), bandwidth[0])
     log_low, log_high = (float(logarithm(np.array([end]))[0]) for end in bandwidth)
     log_far = float(logarithm(np.array([FAR]))[0])
     u = uniforms(seed, Purpose.BANDWIDTH, j, 2)
     near = log_low + u[:, 0] * (log_high - log_low)
     far = log_high + u[:, 0] * log_far
-    return exponential(np.where(u[:, 1] < far_share, far, near))
+    return exponential(np.where(u[:, 1] < beyond, far, near))
 
 
 def draw_frequencies(
     d: int,
     m: int,
-    bandwidth: float | tuple[float, float],
+    bandwidth: tuple[float, float],
     *,
     law: str = "gaussian",
     seed: int = 0,
     structured: bool = False,
-    far_share: float = 0.0,
-    saturation: float | None = None,
+    beyond: float = 0.0,
 ) -> Frequencies:
     """Draw m frequencies in dimension d; the first ones do not depend on m.
 
@@ -371,48 +287,44 @@ def draw_frequencies(
     ----------
     d, m : int
         Dimension, number of frequencies.
-    bandwidth : float or pair of float
-        One bandwidth, or the ends of a range in which each frequency has its own,
-        log-uniform.
+    bandwidth : pair of float
+        Ends of the range in which each frequency has its own, log-uniform; both the same for one.
     law : str
-        Law of the length of a frequency at bandwidth 1: a name of ``LAWS``.
+        Law of the length of a frequency at bandwidth 1: see :func:`parse_law`.
     seed : int
         From 0 to 2**64 - 1.
     structured : bool
         Directions from products of Hadamard matrices and signs, with the same lengths.
-    far_share : float
+    beyond : float
         With a range: the share of frequencies whose bandwidth lies beyond its upper end, up
         to ``FAR`` times.
-    saturation : float or None
-        For the law "leverage": the length s at bandwidth 1 up to which frequencies are drawn
-        evenly; None is :func:`usual_saturation`.
 
     Returns
     -------
     frequencies : Frequencies
         In float32. O(m d) time, of which most goes into normal numbers.
     """
-    table = None
-    if law == "leverage":
-        table = _leverage(d, usual_saturation(d) if saturation is None else saturation)
-    weights = None if table is None else np.empty(m)
+    radius, parameters = parse_law(law)
+    weights: list[FloatArray] = []
     turns = None if structured else np.empty((d, m), dtype=np.float32)
     radii = np.empty(m)
     step = max(1, _BLOCK // max(d, 4 * _MAX_TRIES))
     for first in range(0, m, step):
         j = np.arange(first, min(first + step, m))
         g = normals(seed, j, d)
-        per_turn = 1.0 / (2.0 * math.pi * _bandwidths(seed, j, bandwidth, far_share))
-        lengths = LAWS[law](seed, j, g) if table is None else table.lengths(seed, j)
-        if table is not None and weights is not None:
-            weights[j] = table.weights(lengths)
+        per_turn = 1.0 / (2.0 * math.pi * _bandwidths(seed, j, bandwidth, beyond))
+        lengths = radius(seed, j, g, *parameters)
+        if isinstance(lengths, tuple):
+            weights.append(lengths[1])
+            lengths = lengths[0]
         radii[j] = lengths * per_turn
         if turns is not None:
             factor = per_turn if law == "gaussian" else radii[j] / _norms(g)
             turns[:, j] = (g * factor[:, None]).T
+    of_law = np.concatenate(weights) if weights else None
     if turns is not None:
-        return Frequencies(turns, None, weights)
+        return Frequencies(turns, None, of_law)
     size = padded_size(d)
     signs = draw_signs(seed, n_blocks=-(-m // size), size=size)
     scaled = radii * math.sqrt(size / d) / (size * math.sqrt(size))
-    return Frequencies(None, Structure(d, signs, scaled.astype(np.float32)), weights)
+    return Frequencies(None, Structure(d, signs, scaled.astype(np.float32)), of_law)

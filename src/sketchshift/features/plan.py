@@ -39,7 +39,9 @@ from sketchshift.features.cells import (
     plan_wide_cells,
 )
 from sketchshift.features.frequencies import MIN_FEATURES
+from sketchshift.features.rows import Rows, unit_for
 from sketchshift.features.spec import SketchSpec, Spectrum
+from sketchshift.features.waves import Range, Waves
 from sketchshift.kernels import MOMENT_BITS, select_kernel
 from sketchshift.recipe import Recipe
 
@@ -215,40 +217,36 @@ def plan_rows(
     center = rounded_center(center, scale)
     lower, upper = (rows.min(axis=0), rows.max(axis=0)) if bounds is None else bounds
     low, high = (tuple((end + 0.0).tolist()) for end in (lower, upper))  # -0.0 is 0.0
-    basis = SketchSpec(
-        n_features=d,
-        sketch_size=m,
-        bandwidth=(1.0, 2.0),  # that of the rows follows
-        seed=seed,
-        columns=None if columns is None else tuple(columns),
-        center=tuple(center.tolist()),
-        scale=tuple(scale.tolist()) if standardize else float(scale[0]),
-        far_share=FAR_SHARE,
-        structured=d >= MIN_FEATURES,  # as good, and faster
-        metric=metric,
-        recipe=recipe,
+    basis = Rows(
+        d,
+        recipe or (None if columns is None else tuple(columns)),
+        tuple(center.tolist()),
+        tuple(scale.tolist()) if standardize else float(scale[0]),
+        onto="sphere" if metric == "cosine" else None,
     )
     is_wide = has_axes and d > WIDE and not standardize
     n_wide = _n_wide_cells(cells, k, n, d, sketch_size) if is_wide else 0
     if n_wide:
         narrow = _narrowed(basis, rows, overwrite=overwrite)
-        return _plan_wide(basis, narrow, weights, shares, k, n_wide, (low, high))
+        return _plan_wide(basis, narrow, weights, shares, k, n_wide, (low, high), seed)
     normalised = (rows - center) / scale
     if not cells:
         _warn_of_tails(far_radius(normalised, shares))
     farthest = _farthest(normalised, center, scale, bounds)
     some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))  # in no order: a sample of all
-    spec = replace(basis, bandwidth=_bandwidths(normalised[some], shares[some], k, farthest))
+    bandwidth = _bandwidths(normalised[some], shares[some], k, farthest)
+    basis = replace(basis, unit=unit_for(bandwidth.low, d))
+    waves = Waves(m, bandwidth, seed, structured=d >= MIN_FEATURES)  # as good, and faster
     J = n_cells_for(2 * m, n, d, k) if cells else 0
     if not isinstance(cells, bool):
         J = min(cells, n // ROWS_PER_CELL, 2 * m // (1 + 2 * d))
     if J == 0:
-        return spec
-    normalised = (rows - center) * spec.per_unit
+        return SketchSpec.of(basis, waves)
+    normalised = (rows - center) * basis.per_unit
     planned = plan_cells(normalised, J, weights=weights, seed=seed, splits_values=splits_values)
     planned = replace(planned, lower=low, upper=high)
-    waves = m - half_of_numbers(planned)
-    return replace(spec, cells=planned, sketch_size=waves)
+    n_waves = m - half_of_numbers(planned)
+    return SketchSpec.of(basis, replace(waves, size=n_waves) if n_waves else None, cells=planned)
 
 
 def _n_wide_cells(cells: bool | int, k: int, n: int, d: int, sketch_size: int | None) -> int:
@@ -261,7 +259,7 @@ def _n_wide_cells(cells: bool | int, k: int, n: int, d: int, sketch_size: int | 
     return wanted if cells else 0
 
 
-def _narrowed(basis: SketchSpec, rows: FloatArray, *, overwrite: bool) -> Float32Array:
+def _narrowed(basis: Rows, rows: FloatArray, *, overwrite: bool) -> Float32Array:
     """Normalised rows as float32, in the first half of the memory of the rows if that is ours."""
     is_ours = overwrite and rows.flags.c_contiguous and rows.flags.writeable
     narrow = np.empty(rows.shape, dtype=np.float32)
@@ -273,28 +271,28 @@ def _narrowed(basis: SketchSpec, rows: FloatArray, *, overwrite: bool) -> Float3
 
 
 def _plan_wide(
-    basis: SketchSpec,
+    basis: Rows,
     narrow: Float32Array,
     weights: FloatArray | None,
     shares: FloatArray,
     k: int,
     n_cells: int,
     ends: tuple[tuple[float, ...], tuple[float, ...]],
+    seed: int,
 ) -> SketchSpec:
     """Cells of all columns, waves and squares along the principal axes: no moments beside them."""
-    axes = plan_axes(narrow, AXES, seed=basis.seed)
-    planned = plan_wide_cells(narrow, k, n_cells, weights=weights, seed=basis.seed)
+    axes = plan_axes(narrow, AXES, seed=seed)
+    planned = plan_wide_cells(narrow, k, n_cells, weights=weights, seed=seed)
     some = slice(max(FEWEST_FOR_BANDWIDTHS, ROWS_PER_CLUSTER * k))
     seen = select_kernel().project(narrow[some].astype(np.float64), axes.table)
     farthest = MARGIN * math.sqrt(float(np.square(seen).sum(axis=1).max()))
-    return replace(
-        basis,
-        sketch_size=min(max(sketch_size_for(k, AXES), FEWEST_FREQUENCIES), MOST_WAVES_WHEN_WIDE),
-        bandwidth=_bandwidths(seen, shares[some] / shares[some].sum(), k, farthest),
-        structured=False,
+    m = min(max(sketch_size_for(k, AXES), FEWEST_FREQUENCIES), MOST_WAVES_WHEN_WIDE)
+    bandwidth = _bandwidths(seen, shares[some] / shares[some].sum(), k, farthest)
+    return SketchSpec.of(
+        replace(basis, unit=unit_for(bandwidth.low, basis.n_features)),
+        Waves(m, bandwidth, seed),
         cells=replace(planned, lower=ends[0], upper=ends[1]),
-        axes=axes,
-        moments="none",
+        spread=axes,
     )
 
 
@@ -346,7 +344,9 @@ def clusters_served(spec: SketchSpec) -> int:
 
 
 def _size_of(spec: SketchSpec) -> int:
-    if spec.cells is None or spec.origin is not None:  # private plans have cells beside all waves
+    if (
+        spec.cells is None or spec.rows.ball is not None
+    ):  # private plans have cells beside all waves
         return spec.sketch_size
     return spec.sketch_size + half_of_numbers(spec.cells)
 
@@ -357,7 +357,7 @@ def planned_clusters(spec: SketchSpec) -> int | None:
     Parameters
     ----------
     spec : SketchSpec
-        Of any origin.
+        Any.
 
     Returns
     -------
@@ -370,12 +370,16 @@ def planned_clusters(spec: SketchSpec) -> int | None:
         return clusters_served(spec) if has_clusters else None
     k, m = clusters_served(spec), _size_of(spec)
     is_usual = m == sketch_size_for(k, spec.n_features)  # the fewest of all, 50, may be meant
-    return k if spec.far_share == FAR_SHARE and is_usual and k > 0 else None
+    return k if _is_turnkey(spec) and is_usual and k > 0 else None
+
+
+def _is_turnkey(spec: SketchSpec) -> bool:
+    return spec.waves is not None and spec.waves.beyond == FAR_SHARE
 
 
 def plans_waves_alone(spec: SketchSpec) -> bool:
     """Whether a spec is a turnkey plan without cells, and not for private releases."""
-    return spec.cells is None and spec.origin is None and spec.far_share == FAR_SHARE
+    return spec.cells is None and spec.rows.ball is None and _is_turnkey(spec)
 
 
 def _moments(
@@ -470,9 +474,7 @@ def _hint_at_units(deviations: FloatArray, columns: Sequence[str] | None) -> Non
         warn(msg, ScaleHint)
 
 
-def _bandwidths(
-    normalised: FloatArray, shares: FloatArray, k: int, farthest: float
-) -> tuple[float, float]:
+def _bandwidths(normalised: FloatArray, shares: FloatArray, k: int, farthest: float) -> Range:
     """Lowest and highest bandwidth, in the units of x'."""
     d = normalised.shape[1]
     rq = far_radius(normalised, shares)
@@ -482,7 +484,7 @@ def _bandwidths(
     if low < high / RANGE:  # not below what far rows need: the integers reach so far
         reaching = 2.0 * farthest * CAP * math.sqrt(d) / 2.0 ** (40 - MOMENT_BITS)
         low = min(max(low, reaching), high / RANGE)
-    return rounded(low), rounded(max(high, RANGE * low))
+    return Range(rounded(low), rounded(max(high, RANGE * low)), FAR_SHARE)
 
 
 def far_radius(rows: FloatArray, shares: FloatArray) -> float:
@@ -609,22 +611,21 @@ def plan_drift_rows(
         raise DataError(msg)
     scale = np.array([rounded(width) for width in per_column * distance])
     is_far = math.sqrt(np.square(center / scale).sum()) > FAR_CENTER
-    spec = SketchSpec(
-        n_features=d,
-        sketch_size=sketch_size,
-        bandwidth=DRIFT_BANDWIDTH,
-        seed=seed,
-        columns=None if columns is None else tuple(columns),
-        center=tuple(rounded_center(center, scale).tolist()) if is_far else None,
-        scale=tuple(scale.tolist()) if standardize else float(scale[0]),
-        structured=d >= MIN_FEATURES,
-        metric=metric,
-        moments="none",
+    own = Rows(
+        d,
+        None if columns is None else tuple(columns),
+        tuple(rounded_center(center, scale).tolist()) if is_far else None,
+        tuple(scale.tolist()) if standardize else float(scale[0]),
+        unit_for(DRIFT_BANDWIDTH, d),
+        "sphere" if metric == "cosine" else None,
     )
-    normalised = (rows - spec.center_vector) * spec.per_unit
+    waves = Waves(sketch_size, DRIFT_BANDWIDTH, seed, structured=d >= MIN_FEATURES)
+    spec = SketchSpec.of(own, waves, spread=None)
+    normalised = (rows - spec.rows.center_vector) * spec.rows.per_unit
     within = np.square(normalised).sum(axis=1) < spec.reach**2
     features = select_kernel().features(normalised[within], spec.frequencies.turns)
-    return replace(spec, spectrum=measure_spectrum(np.hstack([features.real, features.imag])))
+    noise = measure_spectrum(np.hstack([features.real, features.imag]))
+    return spec.replaced(noise=noise)
 
 
 def _median_distance(rows: FloatArray) -> float:

@@ -41,11 +41,9 @@ __all__ = [
     "G1",
     "G2",
     "LIMB_BITS",
-    "LOG2_E",
     "MOMENT_BITS",
     "MOMENT_ROWS",
     "PHASE_LIMIT",
-    "POWER_OF_TWO",
     "ROUND_TO_HALF_TURNS",
     "ROUND_TO_INTEGERS",
     "SINE",
@@ -55,7 +53,6 @@ __all__ = [
     "CellAccumulator",
     "Centers",
     "Kernel",
-    "LandmarkAccumulator",
     "LeftOut",
     "Matcher",
     "Runs",
@@ -124,22 +121,6 @@ SQUARE_BITS = 32
 
 CELL_ROWS = 2**29
 """Rows that may be added to the totals of cells without overflow."""
-
-POWER_OF_TWO = (
-    1.0,
-    0.6931471805599453,
-    0.2402265069591007,
-    0.05550410866482158,
-    0.009618129107628477,
-    0.0013333558146428443,
-    0.0001540353039338161,
-    1.5252733804059840e-05,
-    1.3215486790144309e-06,
-)
-"""2**r for |r| <= 1/2, log(2)^k / k!, lowest degree first, error 2e-10."""
-
-LOG2_E = 1.4426950408889634
-"""Binary logarithm of e: exp(-x) is 2**(-LOG2_E x)."""
 
 G2 = 17592194356560
 """Largest a^2 + b^2 a row of weight 1 adds at one frequency, over all float32 residues."""
@@ -345,29 +326,6 @@ class CellAccumulator(Protocol):
         ...
 
 
-class LandmarkAccumulator(Protocol):
-    """Sums of the Gaussian kernels of rows with places given beforehand."""
-
-    def __call__(self, rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
-        """Add the integers of every row to the totals.
-
-        With s the sum over the columns, from the first, of the squares of x' - l, each rounded and
-        then added; t = -(s rate), at least -64; n = rint(t) and P = ``POWER_OF_TWO`` at t - n by
-        Horner's rule with separate products and sums: a row adds rint(f (2**(n + BITS) P)), all in
-        float64, with f its factor (None: 1).
-
-        Parameters
-        ----------
-        rows : array of shape (n, d)
-            IN. Normalised rows.
-        factors : array of shape (n,) or None
-            IN. In [0, 1].
-        totals : int64 array of shape (J,)
-            IN/OUT. In units of 2**-BITS.
-        """
-        ...
-
-
 class Matcher(Protocol):
     """The misfit of Gaussians with diagonal covariances to a vector, at given frequencies."""
 
@@ -517,10 +475,6 @@ class Kernel(Protocol):
 
     def cells(self, centers: Centers) -> CellAccumulator:
         """Accumulator for cells: O(J d) operations a row, or less where they are in groups."""
-        ...
-
-    def landmarks(self, places: Float32Array, rate: float) -> LandmarkAccumulator:
-        """Accumulator for kernels 2**(-rate |x' - l|^2) of places (J, d): O(J d) a row."""
         ...
 
     def central(

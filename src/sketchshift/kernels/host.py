@@ -10,17 +10,11 @@ import numpy as np
 
 from sketchshift._typing import ComplexArray, Float32Array, FloatArray, IntArray, RealArray
 from sketchshift.kernels.contract import (
-    BITS,
-    POWER_OF_TWO,
     Centers,
-    LandmarkAccumulator,
     LeftOut,
 )
 
 __all__ = ["CellsOnHost", "Correlations", "OnHost"]
-
-_PAIRS = 1 << 15  # of row and landmark held at a time: they stay in cache
-_FAINTEST = -64.0  # binary logarithm of a kernel that is 0 in integers
 
 
 class OnHost:
@@ -39,39 +33,6 @@ class OnHost:
     def on_host(self, array: Any) -> Any:
         """See :class:`~sketchshift.kernels.contract.Kernel`."""
         return array
-
-    def landmarks(self, places: Float32Array, rate: float) -> LandmarkAccumulator:
-        """See :class:`~sketchshift.kernels.contract.Kernel`: the definition, for all kernels."""
-        columns, step = places.T.astype(np.float64), max(1, _PAIRS // len(places))
-
-        def accumulate(rows: FloatArray, factors: FloatArray | None, totals: IntArray) -> None:
-            rows = self.on_host(rows)
-            for first in range(0, len(rows), step):
-                part = slice(first, first + step)
-                kernels = _integer_kernels(rows[part], columns, rate)
-                if factors is not None:
-                    kernels *= factors[part, None]
-                totals += np.rint(kernels, out=kernels).astype(np.int64).sum(axis=0)
-
-        return accumulate
-
-
-def _integer_kernels(rows: FloatArray, columns: FloatArray, rate: float) -> FloatArray:
-    """The 2**(BITS - rate |x' - l|^2) of rows (n, d) and places (d, J), not rounded: (n, J)."""
-    s = np.zeros((len(rows), columns.shape[1]))
-    for x, place in zip(rows.T, columns, strict=True):
-        offsets = x[:, None] - place
-        offsets *= offsets
-        s += offsets
-    s *= -rate
-    np.maximum(s, _FAINTEST, out=s)
-    n = np.rint(s)
-    s -= n
-    power = np.full_like(s, POWER_OF_TWO[-1])
-    for coefficient in POWER_OF_TWO[-2::-1]:
-        power *= s
-        power += coefficient
-    return np.ldexp(power, n.astype(np.int32) + BITS)
 
 
 class _SumsCells(Protocol):

@@ -184,7 +184,7 @@ def _begin(
     assert spec is not None
     keys = () if by is None else by
     kept: dict[str, Any] = {"where": reading.where, "on_invalid": reading.on_invalid}
-    if spec.columns is None and reading.columns is not None:
+    if spec.rows.names is None and reading.columns is not None:
         kept["columns"] = [*reading.names] if reading.names else None
     if planning is not None:
         kept[PLANNED] = {name: getattr(planning, name) for name in PLANNED_BY}
@@ -226,7 +226,7 @@ def _refuse_others(cube: Cube, asked: dict[str, Any], planned: Mapping[str, Any]
     by, own = asked["by"], cube.reading
     asked = {**asked, "by": (by,) if isinstance(by, str) else by}
     was = {**own.get(PLANNED, {}), "spec": cube.spec, "by": cube.by, **own}
-    was["columns"] = own.get("columns") or cube.spec.recipe or cube.spec.columns
+    was["columns"] = own.get("columns") or cube.spec.rows.recipe or cube.spec.rows.names
     for name, value in {**asked, **planned}.items():
         if value is None or _is_same(value, was.get(name)):
             continue

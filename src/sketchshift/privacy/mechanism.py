@@ -18,7 +18,7 @@ from sketchshift._typing import IntArray
 from sketchshift._validation import check_choice, check_integer, check_number
 from sketchshift.errors import MissingDependencyError, PrivacyWarning, warn
 from sketchshift.features import Charge
-from sketchshift.features.spec import ADJACENCIES
+from sketchshift.features.rows import ADJACENCIES
 
 __all__ = ["LARGEST", "Budget", "Look", "epsilon_of", "rho_of"]
 

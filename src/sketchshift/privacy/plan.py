@@ -19,7 +19,7 @@ from sketchshift._validation import (
 )
 from sketchshift.data import Access, Source, open_source
 from sketchshift.errors import DataError, PrivacyWarning, warn
-from sketchshift.features import Origin, SketchSpec
+from sketchshift.features import Ball, Range, Rows, SketchSpec, Waves
 from sketchshift.features.plan import (
     FAR_SHARE,
     HIGH,
@@ -29,6 +29,7 @@ from sketchshift.features.plan import (
     rounded_center,
     sketch_size_for,
 )
+from sketchshift.features.rows import unit_for
 from sketchshift.features.spec import MAX_PRIVATE_CELLS
 from sketchshift.kernels import select_kernel
 from sketchshift.privacy.ledger import Account, check_account
@@ -92,13 +93,13 @@ def plan_declared(
     Returns
     -------
     spec : SketchSpec
-        Marked with the origin "declared".
+        With a ball of the kind "declared".
 
     Examples
     --------
     >>> import sketchshift as ss
     >>> spec = ss.privacy.plan_declared(center=[170, 70], spread=20, n_clusters=5)
-    >>> spec.origin.kind, spec.sketch_size
+    >>> spec.rows.ball.kind, spec.sketch_size
     ('declared', 200)
     """
     middle, ball = check_ball("plan_declared", center, BALL * spread if radius is None else radius)
@@ -108,7 +109,7 @@ def plan_declared(
         spread,
         TAIL,
         n_clusters,
-        Origin("declared", ball / spread),
+        Ball("declared", ball / spread),
         sketch_size=sketch_size,
         seed=seed,
         columns=columns,
@@ -150,7 +151,7 @@ def plan_public(
     Returns
     -------
     spec : SketchSpec
-        Marked with the origin "public".
+        With a ball of the kind "public".
     """
     k = check_integer("plan_public", "n_clusters", n_clusters, 1, MAX_CLUSTERS)
     check_flag("plan_public", "cells", cells)
@@ -158,11 +159,13 @@ def plan_public(
     planning = Planning(k, seed=seed, cells=J, has_axes=False)  # releases clip cells of columns
     spec = plan_collection_or_rows(sample, Reading(columns=columns), planning)
     m = _sketch_size(spec.n_features, n_clusters) if sketch_size is None else sketch_size
-    scale = float(spec.scale_vector[0])
+    scale = float(spec.rows.scale_vector[0])
     if radius is not None:
         radius = check_number("plan_public", "radius", radius, low=1e-140, high=1e140)
     ball = BALL if radius is None else radius / scale
-    return within_reach(replace(spec, sketch_size=m, origin=Origin("public", ball)))
+    assert spec.waves is not None
+    waves, rows = replace(spec.waves, size=m), replace(spec.rows, onto=Ball("public", ball))
+    return within_reach(spec.replaced(rows=rows, waves=waves))
 
 
 def outline_spec(
@@ -170,7 +173,7 @@ def outline_spec(
     spread: float,
     tail: float,
     n_clusters: int,
-    origin: Origin,
+    ball: Ball,
     *,
     sketch_size: int | None = None,
     seed: int = 0,
@@ -186,8 +189,8 @@ def outline_spec(
         r0, and rq in units of r0.
     n_clusters : int
         Number k of clusters.
-    origin : Origin
-        Of these numbers; its radius in units of r0.
+    ball : Ball
+        Where these numbers come from; its radius in units of r0.
     sketch_size, seed, columns
         As in :func:`plan_declared`.
 
@@ -201,25 +204,23 @@ def outline_spec(
     scale = rounded(spread)
     apart = k ** (-1.0 / d)
     low = LOW * apart
-    spec = SketchSpec(
-        n_features=d,
-        sketch_size=_sketch_size(d, k) if sketch_size is None else sketch_size,
-        bandwidth=(rounded(low), rounded(max(HIGH * apart * tail, RANGE * low))),
-        seed=seed,
-        columns=None if columns is None else tuple(columns),
-        center=tuple(rounded_center(center, np.full(d, scale)).tolist()),
-        scale=scale,
-        far_share=FAR_SHARE,
-        origin=origin,
+    bandwidth = Range(rounded(low), rounded(max(HIGH * apart * tail, RANGE * low)), FAR_SHARE)
+    middle = tuple(rounded_center(center, np.full(d, scale)).tolist())
+    names = None if columns is None else tuple(columns)
+    return within_reach(
+        SketchSpec.of(
+            Rows(d, names, middle, scale, unit_for(bandwidth.low, d), ball),
+            Waves(_sketch_size(d, k) if sketch_size is None else sketch_size, bandwidth, seed),
+        )
     )
-    return within_reach(spec)
 
 
 def within_reach(spec: SketchSpec) -> SketchSpec:
     """The spec with its ball made small enough for the exact integers."""
-    assert spec.origin is not None
-    radius = rounded(min(spec.origin.radius, WITHIN * spec.cell_reach))
-    return replace(spec, origin=replace(spec.origin, radius=radius))
+    ball = spec.rows.ball
+    assert ball is not None
+    ball = replace(ball, radius=rounded(min(ball.radius, WITHIN * spec.cell_reach)))
+    return spec.replaced(rows=replace(spec.rows, onto=ball))
 
 
 def check_ball(caller: str, center: Any, radius: Any) -> tuple[FloatArray, float]:
@@ -305,14 +306,14 @@ def plan(
     Returns
     -------
     spec : SketchSpec
-        Marked with the origin "private". O(N d).
+        With a ball of the kind "private". O(N d).
     """
     budget = Budget(epsilon, delta, adjacency, rows_per_person).check("plan")
     check_account("plan", account)
     c0, B = check_ball("plan", center, radius)
     source = _open(rows, columns, len(c0))
     shared: dict[str, Any] = {"sketch_size": sketch_size, "seed": seed, "columns": source.columns}
-    outline_spec(c0, B, TAIL, n_clusters, Origin("declared", 1.0), **shared)  # refused for nothing
+    outline_spec(c0, B, TAIL, n_clusters, Ball("declared", 1.0), **shared)  # refused for nothing
     looks = _looks(budget, len(c0))
     charges = tuple(look.charge for look in looks)
     sums = _sums(source, c0, B)
@@ -325,7 +326,7 @@ def plan(
     off = float(np.linalg.norm(mean - rough))
     spread = math.sqrt(max(distance**2 - off**2, 0.25 * distance**2))
     ball = (B + float(np.linalg.norm(mean - c0))) / spread
-    return outline_spec(mean, spread, tail, n_clusters, Origin("private", ball, charges), **shared)
+    return outline_spec(mean, spread, tail, n_clusters, Ball("private", ball, charges), **shared)
 
 
 def _open(rows: Any, columns: Sequence[str] | None, d: int) -> Source:

@@ -17,7 +17,7 @@ import numpy as np
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_flag, parameter_error
 from sketchshift.errors import PrivacyError, PrivacyWarning, warn
-from sketchshift.features import Charge, Origin, SketchSpec
+from sketchshift.features import Ball, Charge, SketchSpec
 from sketchshift.kernels import BITS
 from sketchshift.privacy.ledger import Account, Ledger, check_account
 from sketchshift.privacy.mechanism import LARGEST, Budget, epsilon_of
@@ -160,11 +160,11 @@ def release(
     budget = Budget(epsilon, delta, adjacency, rows_per_person).check("release")
     check_flag("release", "force", force)
     check_account("release", account)
-    origin, spec = _origin_of(sketch), sketch.spec
-    _check_promises(origin, budget)
+    ball, spec = _ball_of(sketch), sketch.spec
+    _check_promises(ball, budget)
     vector = release_vector(sketch)
     look = budget.look(sensitivity(spec), "release")
-    ledger = Ledger.of((*origin.charges, look.charge))
+    ledger = Ledger.of((*ball.charges, look.charge))
     if account is not None:
         account.add(ledger.charges)
     noisy, factor = look.draw(vector), count_factor(spec)
@@ -176,7 +176,7 @@ def release(
     return released
 
 
-def _origin_of(sketch: Any) -> Origin:
+def _ball_of(sketch: Any) -> Ball:
     """Where the spec of a raw sketch comes from, if it may be published."""
     if isinstance(sketch, PrivateSketch):
         msg = (
@@ -194,19 +194,19 @@ def _origin_of(sketch: Any) -> Origin:
     if not isinstance(sketch, Sketch):
         raise parameter_error("release", "sketch", "a Sketch", sketch)
     spec = sketch.spec
-    if spec.origin is None:
+    if spec.rows.ball is None:
         msg = (
             "the plan of this sketch may tell of private rows: it is published with a release, and "
             "its numbers may come from the data. Sketch the data with a plan of ss.privacy.plan, "
             "plan_declared or plan_public (sketchshift plan --private or --public)."
         )
         raise PrivacyError(msg)
-    return spec.origin
+    return spec.rows.ball
 
 
-def _check_promises(origin: Origin, budget: Budget) -> None:
+def _check_promises(ball: Ball, budget: Budget) -> None:
     """Refuse to add a charge to those of a plan that promised something else."""
-    for charge in origin.charges:
+    for charge in ball.charges:
         planned = (charge.adjacency, charge.rows_per_person)
         if planned != (budget.adjacency, budget.rows_per_person):
             msg = (

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._html import note
 from sketchshift._paths import parse_path
+from sketchshift._registry import show_card
 from sketchshift._typing import ComplexArray, IntArray
 from sketchshift.errors import IncompatibleSketchesError, PrivacyError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.features.spec import SCALES
+from sketchshift.features.rows import SCALES
 from sketchshift.kernels import BITS
 from sketchshift.privacy.ledger import Ledger
 from sketchshift.privacy.mechanism import LARGEST
@@ -36,7 +36,6 @@ from sketchshift.sketch.file import (
     register_kind,
     unpack,
 )
-from sketchshift.sketch.sketch import show_columns
 from sketchshift.sketch.totals import AnyTotals, Layout
 
 __all__ = ["NoisyTotals", "PrivateSketch", "decode", "encode", "load"]
@@ -257,8 +256,8 @@ class PrivateSketch(AnySketch):
             f"m={self.spec.sketch_size}, fingerprint {self.fingerprint[:8]}>"
         )
 
-    def _repr_html_(self) -> str:
-        return show_columns("Private sketch", self, note(self.statement))
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PrivateSketch.from_bytes, (self.to_bytes(),)
@@ -348,8 +347,8 @@ def decode(data: bytes) -> tuple[SketchSpec, str, NoisyTotals, Ledger]:
     if len(payload) != expected:
         msg = f"the header announces {expected} bytes of integers, and there are {len(payload)}."
         raise SketchFormatError(msg)
-    if spec.origin is None:
-        raise SketchFormatError("the spec is none of a release: that has an origin.")
+    if spec.rows.ball is None:
+        raise SketchFormatError("the spec is none of a release: that has a ball.")
     most = 1 if spec.cells is None else LARGEST - 1
     are_factors = 0 < factor < LARGEST and 0 < cell_factor <= most
     if not are_factors or not SCALES[0] <= scale <= SCALES[1]:

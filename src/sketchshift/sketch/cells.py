@@ -258,7 +258,7 @@ class CellFamily(GridFamily):
     @cached_property
     def _centers(self) -> Centers:
         groups = self._cells.groups
-        if self._spec.origin is None:
+        if self._spec.rows.ball is None:
             return groups
         return replace(groups, limit=math.inf)  # rows of releases are all in cells
 

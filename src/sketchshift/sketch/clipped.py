@@ -67,8 +67,8 @@ class ClippedFamily(GridFamily):
 
     def __init__(self, spec: SketchSpec) -> None:
         super().__init__(spec, 2 + spec.n_features)
-        assert spec.origin is not None
-        self._diameter = 2.0 * spec.origin.radius
+        assert spec.rows.ball is not None
+        self._diameter = 2.0 * spec.rows.ball.radius
         # each coordinate is rounded, which adds half the root of d to a length of 2**22
         longest = 2**BITS + math.isqrt(spec.n_features) // 2 + 2
         self.row_square = 4**BITS + longest**2 + 4 ** (BITS - 1)

@@ -7,6 +7,7 @@ through all families without knowing them.
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,12 +19,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sketchshift._typing import BoolArray, FloatArray, IntArray
+from sketchshift._validation import parameter_error
+from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import Kernel, Runs
+from sketchshift.kernels import BITS, Kernel, Runs
 from sketchshift.sketch.digits import (
     Digits,
     from_octets,
     into_digits,
+    to_floats,
     to_integers,
     to_octets,
 )
@@ -36,11 +40,16 @@ __all__ = [
     "AdderFactories",
     "Family",
     "FamilyAdder",
+    "FunctionFamily",
     "SlotSums",
     "WeightedRows",
     "Zone",
     "families_of",
+    "register_family",
 ]
+
+
+_AT_ONCE = 2**15  # numbers of functions that are held: they stay in cache
 
 
 class Zone(IntEnum):
@@ -238,10 +247,104 @@ class Family(ABC):
         return digits.reshape(len(data), self.width), [own[n:] for own in data]
 
 
+class FunctionFamily(Family):
+    """Sums of bounded functions of the rows, in steps of 2**-22: :meth:`evaluate` is all there is.
+
+    A row of weight w adds rint(2**22 w f(x')) for each function f; whole weights count as so many
+    rows.
+
+    Attributes
+    ----------
+    lowest : float
+        Lower bound of the functions, -1 or 0; the upper one is 1.
+    """
+
+    lowest = -1.0
+
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+        self.row_square = self.n_integers << (2 * BITS)
+
+    @abstractmethod
+    def evaluate(self, values: FloatArray) -> FloatArray:
+        """Return the functions at normalised rows ``values`` (n, d), from -1 to 1: (n, w).
+
+        The numbers must be the same on every machine: sums, products and square roots are, and
+        ``exponential`` and ``logarithm`` of ``features.stream``; ``numpy.exp`` is not.
+        """
+
+    def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
+        """Adders that evaluate a few rows at a time."""
+        return lambda: _FunctionAdder(self, kernel)
+
+    def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
+        """Sums of what lies within bounds lie within as many times the weight."""
+        sums = to_floats(totals.dense[self.name], self.n_digits)
+        most = (totals.weights + u) * (1.0 + 1e-9)
+        lows, highs = sums.min(axis=1), sums.max(axis=1)
+        return np.asarray((lows >= self.lowest * most) & (highs <= most))
+
+
+class _FunctionAdder(SlotSums):
+    def __init__(self, family: FunctionFamily, kernel: Kernel) -> None:
+        super().__init__(family.n_integers)
+        self._family, self._kernel = family, kernel
+        self._step = max(1, _AT_ONCE // family.n_integers)
+
+    def add(self, rows: WeightedRows) -> None:
+        """Add the functions of the rows at once."""
+        totals, values = self.reach(rows.n_slots), self._kernel.on_host(rows.values)
+        for some, slot in rows.runs:
+            for first in range(some.start, some.stop, self._step):
+                part = slice(first, min(first + self._step, some.stop))
+                numbers = 2.0**BITS * self._family.evaluate(values[part])
+                if rows.shares is not None:
+                    numbers = numbers * rows.shares[part, None]
+                totals[slot] += np.rint(numbers).astype(np.int64).sum(axis=0) << rows.digit
+
+
 FAMILIES: list[Callable[[SketchSpec], Family | None]] = []
 """What makes each family that a spec asks for, or None, in the order of the file."""
 
 
+REGISTERED: dict[str, Callable[..., Family]] = {}
+"""What makes each family that others registered, by its name."""
+
+
+def register_family(family: type[Family]) -> type[Family]:
+    """Register a family of integers, for ``SketchSpec.of(rows, families={name: parameters})``.
+
+    Parameters
+    ----------
+    family : type
+        A :class:`Family` with a name that no other has, made as ``family(spec, **parameters)``.
+        Parameters are what JSON can hold. They are part of the spec, so sketches with others do
+        not merge. Whoever reads a sketch must have imported the module that registers its families.
+
+    Returns
+    -------
+    family : type
+        The same, so that this is a decorator, too.
+    """
+    if family.name in REGISTERED and REGISTERED[family.name] is not family:
+        raise parameter_error("register_family", "name", "one that no family has", family.name)
+    REGISTERED[family.name] = family
+    return family
+
+
 def families_of(spec: SketchSpec) -> list[Family]:
     """Return the families that are summed with a spec. Draws and allocates nothing."""
-    return [family for make in FAMILIES if (family := make(spec)) is not None]
+    found = [family for make in FAMILIES if (family := make(spec)) is not None]
+    for name, parameters in spec.families:
+        if name not in REGISTERED:
+            msg = (
+                f"the plan sums {name!r}, a family that this process does not know. Import the "
+                "module that registers it first: `import sketchshift_papers`, or your own."
+            )
+            raise SpecError(msg)
+        try:
+            found.append(REGISTERED[name](spec, **json.loads(parameters)))
+        except TypeError as cause:
+            msg = f"the family {name!r} does not take the parameters of this plan ({cause})."
+            raise SpecError(msg) from None
+    return found

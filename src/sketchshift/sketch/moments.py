@@ -70,9 +70,9 @@ class Moments:
     def mean(self) -> FloatArray:
         """Of the rows, shape (d,)."""
         spec = self.spec
-        factor = spec.moment_unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
+        factor = spec.rows.unit * 2.0 ** (WEIGHT_BITS - MOMENT_BITS - LIMB_BITS)
         quotients = self._central(self._sums[0], factor)
-        return np.asarray(spec.center_vector + spec.scale_vector * quotients)
+        return np.asarray(spec.rows.center_vector + spec.rows.scale_vector * quotients)
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -108,11 +108,12 @@ class Moments:
         In one unit: W counts 2**WEIGHT_BITS a row, s 2**LIMB_BITS a step, p one a squared step.
         """
         spec, (i, j) = self.spec, self._pairs
+        scale = spec.rows.scale_vector
         pairs = [self._sums[1][None, k, None] for k in (i, j)]
-        factor = spec.moment_unit**2 * 2.0 ** (WEIGHT_BITS - 2 * MOMENT_BITS)
+        factor = spec.rows.unit**2 * 2.0 ** (WEIGHT_BITS - 2 * MOMENT_BITS)
         bits = WEIGHT_BITS - 2 * LIMB_BITS
         values = self._central(self.digits[2 + 3 * spec.n_features :], factor, *pairs, bits)
-        return np.asarray(values * spec.scale_vector[i] * spec.scale_vector[j])
+        return np.asarray(values * scale[i] * scale[j])
 
     def _central(self, products: Digits, factor: float, *others: Any) -> FloatArray:
         """What the kernel makes of products (e, 4) and the finer weight, times a power of two."""
@@ -222,7 +223,7 @@ class _MomentAdder:
 
     def _add_limbs(self, rows: WeightedRows, limbs: IntArray, runs: Runs) -> None:
         if self._d:
-            unit, full = self._spec.moment_unit, self._spec.has_full_covariance
+            unit, full = self._spec.rows.unit, self._spec.has_full_covariance
             self._kernel.moments(rows.values, rows.shares, unit, limbs, runs, full=full)
 
     @staticmethod

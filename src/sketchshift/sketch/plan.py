@@ -17,7 +17,7 @@ from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, PlanWarning, warn
 from sketchshift.features import SketchSpec
 from sketchshift.features.plan import DRIFT_ROWS, plan_drift_rows, plan_rows
-from sketchshift.features.spec import directions_of
+from sketchshift.features.rows import directions_of
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.reading import Planning, Reading, engine_of
 from sketchshift.sketch.rows import check_weights
@@ -282,7 +282,8 @@ def plan_sample(
         rows = directions_of(rows)
         bounds = rows.min(axis=0), rows.max(axis=0)
     if isinstance(planning, DriftPlanning):
-        return replace(planning.plan_values(rows, columns), recipe=recipe)
+        spec = planning.plan_values(rows, columns)
+        return spec if recipe is None else spec.replaced(rows=replace(spec.rows, columns=recipe))
     return plan_rows(
         rows,
         planning.n_clusters,

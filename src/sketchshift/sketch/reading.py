@@ -20,7 +20,8 @@ from sketchshift.errors import ChooseColumns, DataError, SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.features.cells import MAX_CELLS
 from sketchshift.features.plan import MAX_CLUSTERS, check_standardize
-from sketchshift.features.spec import MAX_SKETCH_SIZE, METRICS
+from sketchshift.features.rows import METRICS
+from sketchshift.features.waves import MAX_SKETCH_SIZE
 from sketchshift.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Reading:
         check_choice(caller, "on_invalid", self.on_invalid, ("raise", "skip"))
         check_integer("sketch_by", "max_slices", self.max_slices, 1, 2**32)
         make_request(self.columns, None, None)  # refuses what is no list of names
-        names = None if self.spec is None else self.spec.columns
+        names = None if self.spec is None else self.spec.rows.names
         if self.columns is not None and names is not None and self._meant != self._of_spec:
             own = tuple(self.columns.names if isinstance(self.columns, Recipe) else self.columns)
             msg = (
@@ -100,7 +101,7 @@ class Reading:
     @property
     def _of_spec(self) -> tuple[str, ...] | Recipe | None:
         """The columns that the spec reads, if it names any."""
-        return None if self.spec is None else self.spec.recipe or self.spec.columns
+        return None if self.spec is None else self.spec.rows.recipe or self.spec.rows.names
 
     @property
     def recipe(self) -> Recipe | None:
@@ -235,7 +236,7 @@ class Reading:
         """Refuse columns of a partition that may stand in another order in the next one."""
         if self.has_schema or source.columns is None or self.columns is not None:
             return
-        if self.spec is not None and self.spec.columns is None:  # a plan compares the names
+        if self.spec is not None and self.spec.rows.names is None:  # a plan compares the names
             msg = (
                 f"columns {listed(source.columns)} may stand in another order in other partitions, "
                 "and the spec names none. Choose them with "

@@ -62,22 +62,14 @@ def _partial(spec: SketchSpec) -> Family | None:
 
 
 def _clipped(spec: SketchSpec) -> Family | None:
-    if spec.cells is None or spec.origin is None:
+    if spec.cells is None or spec.rows.ball is None:
         return None
     from sketchshift.sketch.clipped import ClippedFamily
 
     return ClippedFamily(spec)
 
 
-def _landmarks(spec: SketchSpec) -> Family | None:
-    if spec.landmarks is None:
-        return None
-    from sketchshift.sketch.landmarks import LandmarkFamily
-
-    return LandmarkFamily(spec)
-
-
-FAMILIES += [_waves, MomentFamily, _cells, _outliers, _partial, _clipped, _landmarks]
+FAMILIES += [_waves, MomentFamily, _cells, _outliers, _partial, _clipped]
 
 
 # Rows that cannot be sketched.
@@ -99,7 +91,7 @@ def _find_zones(
     ``skip``.
     """
     is_finite = np.asarray(np.isfinite(block.values).all(axis=1))
-    if spec.metric == "cosine":
+    if spec.rows.metric == "cosine":
         is_finite &= np.isfinite(squared_norms)
     if block.weights is not None:
         is_finite &= np.isfinite(block.weights)
@@ -230,7 +222,7 @@ class RowAdder:
                 f"n_features={d}. Select the columns, or make a spec for this data."
             )
             raise DataError(msg)
-        if self._spec.origin is not None and block.weights is not None:
+        if self._spec.rows.ball is not None and block.weights is not None:
             msg = (
                 f"{block.source} comes with weights, and the spec is for private releases, where "
                 "every row counts 1. Leave the weights out."
@@ -279,12 +271,12 @@ class RowAdder:
     ) -> None:
         spec = self._spec
         rows, squared_norms = self._rows[: len(X)], self._norms[: len(X)]
-        spec.normalise(X, self._kernel, rows, squared_norms)
+        spec.rows.normalise(X, self._kernel, rows, squared_norms)
         is_near = squared_norms < spec.cell_reach * spec.cell_reach  # False for NaN, too
-        if spec.origin is not None or weights is not None or not is_near.all():
+        if spec.rows.ball is not None or weights is not None or not is_near.all():
             rows, squared_norms, is_near = map(self._kernel.on_host, (rows, squared_norms, is_near))
-        if spec.origin is not None:
-            self._add_private(rows, squared_norms, slots, spec.origin.radius)
+        if spec.rows.ball is not None:
+            self._add_private(rows, squared_norms, slots, spec.rows.ball.radius)
             return
         if weights is not None:
             is_near &= np.isfinite(weights)

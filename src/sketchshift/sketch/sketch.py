@@ -19,16 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from sketchshift._html import Cell, Html, Row, card, facts, fold, grid, note
 from sketchshift._paths import Place
-from sketchshift._text import (
-    column_names,
-    counted,
-    meaningful,
-    number,
-    rows_in_words,
-    size_in_words,
-)
+from sketchshift._registry import show_card
+from sketchshift._text import listed
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift._writing import write_atomically
 from sketchshift.errors import (
@@ -52,7 +45,6 @@ __all__ = [
     "check_removal",
     "check_same_spec",
     "merge_sketches",
-    "show_columns",
 ]
 
 # What a decoder needs of a sketch, whether its totals are exact or noisy.
@@ -134,7 +126,7 @@ class AnySketch(ABC):
     def expected_outline(self) -> tuple[FloatArray, FloatArray]:
         """What the spec expects: its center, and a total variance of 1 in normalised units."""
         spec = self.spec
-        return spec.center_vector, np.diag(spec.scale_vector**2 / spec.n_features)
+        return spec.rows.center_vector, np.diag(spec.rows.scale_vector**2 / spec.n_features)
 
     @property
     def frequencies(self) -> Frequencies:
@@ -210,30 +202,6 @@ def check_same_spec(a: AnySketch, b: AnySketch, verb: str) -> None:
         f"  right: {b.spec.describe()}\n"
     )
     raise IncompatibleSketchesError(msg, a._one_plan, verb=verb, left=a.spec, right=b.spec)
-
-
-COLUMNS_SHOWN = 12
-"""Columns of a sketch in a notebook."""
-
-
-def show_columns(what: str, sketch: AnySketch, known: Html) -> str:
-    """A sketch for notebooks: what it is of, and mean and spread of its columns if it has them."""
-    spec, spread, parts = sketch.spec, sketch.spread, [known]
-    title = f"{what} of {rows_in_words(sketch)}, {counted(spec.n_features, 'column')}"
-    if spread is not None:
-        names, stds = column_names(spec), np.sqrt(np.maximum(spread[1], 0.0))
-        rows: list[Row] = [
-            [
-                Cell(names[j], is_text=True),
-                meaningful(float(spread[0][j]), float(stds[j]), sketch.count),
-                meaningful(float(stds[j]), float(stds[j])),
-            ]
-            for j in range(min(spec.n_features, COLUMNS_SHOWN))
-        ]
-        parts.append(grid(["column", "mean", "standard deviation"], rows))
-        more = spec.n_features - len(rows)
-        parts.append(note(f"{counted(more, 'more column')}." if more else ""))
-    return card(title, *parts, fold("Plan", facts(spec.facts)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,13 +318,18 @@ class Sketch(AnySketch):
             return Outliers(*[CellSums.none(self.spec.n_features)] * 3)
         return self._totals.decode("outliers")  # type: ignore[no-any-return]
 
-    def _mean_of(self, name: str) -> Any:
-        """What a family, if there is one, tells of the mean row, of which there must be some."""
-        if self._totals.weight == 0:
-            msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
-            raise RemovalError(msg)
-        known = name in self._totals.layout.by_name
-        return self._totals.decode(name).copy() if known else np.zeros(0, dtype=np.complex128)
+    def integers(self, name: str) -> Any:
+        """The exact sums of a family by its ``name``: "waves", or one that was registered.
+
+        Returns
+        -------
+        integers : int64 array
+            Of the family's shape, in its steps: of waves and of functions 2**-22.
+        """
+        if name not in self._totals.layout.by_name:
+            names = listed(list(self._totals.layout.by_name))
+            raise DataError(f"this sketch has no sums {name!r}, but {names}.")
+        return self._totals.integers(name)
 
     @property
     def z(self) -> ComplexArray:
@@ -369,15 +342,11 @@ class Sketch(AnySketch):
 
         with all weights 1 unless there are sample weights.
         """
-        return self._mean_of("waves")  # type: ignore[no-any-return]
-
-    @property
-    def kernel_means(self) -> FloatArray | None:
-        r"""Density of the rows at each landmark of the spec, shape (J,); None without landmarks.
-
-        .. math:: s_j = \frac{\sum_i w_i e^{-|x'_i - l_j|^2 / 2 \sigma^2}}{\sum_i w_i}
-        """
-        return None if self.spec.landmarks is None else self._mean_of("landmarks")
+        if self._totals.weight == 0:
+            msg = f"there is no mean of nothing: this sketch has {self.count} rows of weight 0."
+            raise RemovalError(msg)
+        none = np.zeros(0, dtype=np.complex128)
+        return self._totals.decode("waves").copy() if self.spec.sketch_size else none
 
     @property
     def mean(self) -> FloatArray:
@@ -391,7 +360,7 @@ class Sketch(AnySketch):
             raise _no_moments("mean")
         sums = self.cells + self.outer
         spec, shares = self.spec, sums.weights / (float(sums.weights.sum()) or np.nan)
-        return spec.center_vector + spec.scale_vector * (shares @ sums.means)
+        return spec.rows.center_vector + spec.rows.scale_vector * (shares @ sums.means)
 
     @property
     def covariance(self) -> FloatArray:
@@ -443,9 +412,9 @@ class Sketch(AnySketch):
             return None
         sums, mean = self.cells + self.outer, self.mean
         shares = sums.weights / sums.weights.sum()
-        rests = sums.means - (mean - spec.center_vector) * spec.per_unit
+        rests = sums.means - (mean - spec.rows.center_vector) * spec.rows.per_unit
         variances = shares @ (sums.variances + np.square(rests))
-        return mean, variances * spec.scale_vector**2
+        return mean, variances * spec.rows.scale_vector**2
 
     def prefix(self, sketch_size: int) -> Sketch:
         """The sketch at the first ``sketch_size`` frequencies, as if it had been taken so."""
@@ -488,11 +457,8 @@ class Sketch(AnySketch):
             f"m={self.spec.sketch_size}, {self.nbytes} bytes, fingerprint {self.fingerprint[:8]}>"
         )
 
-    def _repr_html_(self) -> str:
-        left_out = {"left out": counted(self.n_invalid, "row")} if self.n_invalid else {}
-        weight = {} if self.total_weight == self.count else {"weight": number(self.total_weight)}
-        known = facts({**weight, **left_out, "size": size_in_words(self.nbytes)})
-        return show_columns("Sketch", self, known)
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
     def __sizeof__(self) -> int:
         # engines weigh by it what to move and what to keep

@@ -165,14 +165,14 @@ class Sketcher:
         self._kernel = select_kernel(kernel)
         self._adders = make_adders(spec, self._kernel)
         self._totals = Totals.zero(spec)
-        self._names = spec.columns
+        self._names = spec.rows.names
         self.position: Any = None  # of the stream, where it was loaded from a file
         self._lock = Lock()  # several threads may update one sketcher
         n_rows = max(1, min(HELD_ROWS, HELD_NUMBERS // spec.n_features))
         self._held = np.empty((n_rows, spec.n_features))
         self._n_held = 0
         # A row inside this box is within reach; one outside may be, which the sums will tell.
-        self._box = REACHED * spec.reach / np.sqrt(spec.n_features) / spec.per_unit
+        self._box = REACHED * spec.reach / np.sqrt(spec.n_features) / spec.rows.per_unit
 
     @property
     def count(self) -> int:
@@ -238,7 +238,7 @@ class Sketcher:
         n, d = data.shape
         if not 0 < n <= len(self._held) // 8 or d != self.spec.n_features:
             return False
-        if not (np.abs(data - self.spec.center_vector) < self._box).all():  # nor for NaN
+        if not (np.abs(data - self.spec.rows.center_vector) < self._box).all():  # nor for NaN
             return False
         with self._lock:
             if self._n_held + n > len(self._held):
@@ -378,11 +378,11 @@ class Sketcher:
 
 def _check_reach(spec: SketchSpec) -> None:
     """Refuse a spec for private releases that does not reach all rows of its public ball."""
-    if spec.origin is None:
+    if spec.rows.ball is None:
         return
-    if not spec.origin.radius < REACHED * spec.cell_reach:
+    if not spec.rows.ball.radius < REACHED * spec.cell_reach:
         msg = (
-            f"the declared radius is {spec.origin.radius:.4g} times the scale, and exact sums "
+            f"the declared radius is {spec.rows.ball.radius:.4g} times the scale, and exact sums "
             f"reach {spec.cell_reach:.4g} times. Declare a smaller radius."
         )
         raise SpecError(msg)
@@ -605,7 +605,7 @@ def open_planned(data: Any, reading: Reading, planning: Planning | None) -> tupl
 
 def check_result(result: Sketch, *, is_weighted: bool) -> None:
     """Refuse the sketch of no rows, and of rows whose weights vanish in the integers."""
-    if result.count == 0 and result.spec.origin is None:  # of private rows an error would tell
+    if result.count == 0 and result.spec.rows.ball is None:  # of private rows an error would tell
         left_out = f" ({result.n_invalid} invalid rows were left out)" if result.n_invalid else ""
         raise DataError(f"there are no rows to sketch{left_out}. Check the path or the filter.")
     if is_weighted and result.total_weight < result.count * LEAST_WEIGHT:
@@ -621,9 +621,14 @@ def check_result(result: Sketch, *, is_weighted: bool) -> None:
 def _warn_of_unseen(result: Sketch) -> None:
     """Say where categories of the rows are not those of the plan: these count as none of them."""
     spec = result.spec
-    if spec.recipe is None or not spec.has_moments or spec.metric != "euclidean" or spec.origin:
+    if (
+        spec.rows.recipe is None
+        or not spec.has_moments
+        or spec.rows.metric != "euclidean"
+        or spec.rows.ball
+    ):
         return
-    for name, share in spec.recipe.unseen(result.mean).items():
+    for name, share in spec.rows.recipe.unseen(result.mean).items():
         if share >= MANY_UNSEEN:
             msg = (
                 f"{100 * share:.0f} % of the rows have a value of {name!r} that the plan does not "

@@ -251,7 +251,7 @@ class _Slices:
     def result(self) -> SketchTable:
         """The slices, unless there are no rows, or weights that vanish in the integers."""
         table, is_weighted = self.table(), self._reading.is_weighted
-        if is_weighted or self._sketcher.spec.recipe is not None or not table.counts.any():
+        if is_weighted or self._sketcher.spec.rows.recipe is not None or not table.counts.any():
             whole = table.merge() if len(table) else self._sketcher.sketch()
             check_result(whole, is_weighted=is_weighted)
         return table
@@ -284,7 +284,7 @@ class _Slices:
             return
         last = max(self._numbers.columns(), key=lambda typed: int(typed[0].max()))
         example = ", ".join(str(column[len(column) - 1]) for column in last[1])
-        is_private = self._sketcher.spec.origin is not None
+        is_private = self._sketcher.spec.rows.ball is not None
         such_as = "" if is_private else f" (such as {example})"
         msg = (
             f"there are more than {most:,} slices by {', '.join(self._names)}{such_as}"

@@ -64,9 +64,13 @@ class WaveFamily(Family):
 
 class _WaveAdder(SlotSums):
     def __init__(self, spec: SketchSpec, accumulate: Accumulator) -> None:
+        assert spec.waves is not None
         super().__init__(2, spec.sketch_size)
         self._accumulate = accumulate
-        self._precision, self._buffer = np.dtype(spec.precision), np.empty((0, spec.n_coordinates))
+        self._precision, self._buffer = (
+            np.dtype(spec.waves.precision),
+            np.empty((0, spec.n_coordinates)),
+        )
 
     def add(self, rows: WeightedRows) -> None:
         """Add the waves of the rows at once."""

@@ -28,7 +28,6 @@ import sketchshift
 from sketchshift._text import (
     cell,
     cluster_header,
-    column_names,
     counted,
     finite,
     rows_in_words,
@@ -148,7 +147,7 @@ class SketchFile:
     @property
     def columns(self) -> Sequence[str]:
         """Names of the columns, or their positions in words."""
-        return column_names(self.whole.spec)
+        return self.whole.spec.rows.labels
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -233,7 +232,7 @@ def build_document(file: SketchFile, commands: Sequence[str]) -> dict[str, Any]:
     record : dict
         Names, promise, summary, versions.
     """
-    scale = file.whole.spec.scale
+    scale = file.whole.spec.rows.scale
     return {
         "name": file.name,
         "promise": file.promise,
@@ -338,12 +337,12 @@ def _cells(sketch: AnySketch, decoding: Decoding) -> dict[str, Any] | None:
     d = spec.n_features
     heavy = np.argsort(-sums.weights, kind="stable")[: max(MOST_NUMBERS // d, 16)]
     heavy = heavy[sums.weights[heavy] > 0.0]
-    normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
+    normalised = (decoding.centroids - spec.rows.center_vector) * spec.rows.per_unit
     return {
         "weights": (sums.weights[heavy] / sums.weights.sum()).tolist(),
         "clusters": assign(sums.means[heavy], normalised).tolist(),
-        "means": _pack(spec.center_vector + spec.scale_vector * sums.means[heavy]),
-        "variances": _pack(spec.scale_vector**2 * sums.variances[heavy]),
+        "means": _pack(spec.rows.center_vector + spec.rows.scale_vector * sums.means[heavy]),
+        "variances": _pack(spec.rows.scale_vector**2 * sums.variances[heavy]),
     }
 
 
@@ -352,7 +351,7 @@ def _range(sketch: AnySketch) -> dict[str, Any]:
     lower, upper = range_of(sketch)
     if not np.isfinite(lower).all():
         return {"lower": None, "upper": None, "ticks": None}
-    ticks = log_ticks(sketch.spec.recipe, lower, upper)
+    ticks = log_ticks(sketch.spec.rows.recipe, lower, upper)
     return {"lower": lower.tolist(), "upper": upper.tolist(), "ticks": ticks}
 
 
@@ -382,7 +381,7 @@ def _within(decoding: Decoding) -> list[float] | None:
 
 def _n_table_columns(spec: SketchSpec) -> int:
     """Columns of the table: a recipe may make several numbers of one."""
-    return spec.n_features if spec.recipe is None else len(spec.recipe.columns)
+    return spec.n_features if spec.rows.recipe is None else len(spec.rows.recipe.columns)
 
 
 # The number of clusters, and what a document is as text.
@@ -431,16 +430,16 @@ def _summary(file: SketchFile) -> list[tuple[str, str]]:
 
 
 def _plan(sketch: AnySketch) -> list[tuple[str, str]]:
-    spec = sketch.spec
-    ends = spec.bandwidth if isinstance(spec.bandwidth, tuple) else (spec.bandwidth,)
-    return [
-        ("cells", cells_in_words(spec) or "none"),
-        ("frequencies m", f"{spec.sketch_size:,}"),
-        ("law", spec.law + (", structured" if spec.structured else "")),
-        ("bandwidth", " to ".join(f"{end:.4g}" for end in ends)),
-        ("scale", "one a column" if isinstance(spec.scale, tuple) else f"{spec.scale or 1.0:.4g}"),
-        ("seed", str(spec.seed)),
-    ]
+    spec, waves = sketch.spec, sketch.spec.waves
+    scale = "one a column" if spec.rows.is_standardised else f"{spec.rows.scale or 1.0:.4g}"
+    rows = [("cells", cells_in_words(spec) or "none"), ("frequencies m", f"{spec.sketch_size:,}")]
+    if waves is not None:
+        rows += [
+            ("law", waves.law + (", structured" if waves.structured else "")),
+            ("bandwidth", " to ".join(f"{end:.4g}" for end in dict.fromkeys(waves.range))),
+            ("seed", str(waves.seed)),
+        ]
+    return [*rows, ("scale", scale)]
 
 
 def _versions() -> list[tuple[str, str]]:
@@ -459,7 +458,7 @@ def _pack(values: Any) -> str:
 
 def _header(file: SketchFile) -> list[str]:
     """The first line of the table that the page saves, as ``sketchshift assign`` reads it."""
-    has_scales = isinstance(file.whole.spec.scale, tuple)
+    has_scales = file.whole.spec.rows.is_standardised
     return [cell(name) for name in cluster_header(file.columns, has_scales=has_scales)]
 
 

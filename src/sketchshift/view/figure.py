@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sketchshift._pictures import require_matplotlib
-from sketchshift._text import column_names
 from sketchshift._typing import RealArray
 from sketchshift.decoders import Decoding
 from sketchshift.sketch import AnySketch, Sketch
@@ -130,7 +129,7 @@ def demo_figure(
         f"The data: {len(X):,} rows, {X.nbytes:,} bytes",
         f"From the sketch alone: {sketch.nbytes:,} bytes, {n} clusters",
     )
-    names = [escape_name(name) for name in column_names(sketch.spec)]
+    names = [escape_name(name) for name in sketch.spec.rows.labels]
     for ax, title in zip(axes, titles, strict=True):
         ax.set(title=title, xlabel=names[0])
     axes[0].set_ylabel(names[1])

@@ -149,7 +149,7 @@ def positions_of(
     counts : pair of int
         The least and the largest number of columns.
     """
-    d, names = sketch.spec.n_features, list(sketch.spec.columns or ())
+    d, names = sketch.spec.n_features, list(sketch.spec.rows.names or ())
     found = [names.index(c) if isinstance(c, str) and c in names else c for c in columns]
     are_columns = all(isinstance(c, int | np.integer) and 0 <= c < d for c in found)
     least, most = counts
@@ -250,9 +250,9 @@ def main_axes(decoding: Decoding, unit: FloatArray) -> tuple[tuple[str, str], Fl
 
 def column_kinds(spec: SketchSpec) -> list[str]:
     """What each column is."""
-    if spec.recipe is None:
+    if spec.rows.recipe is None:
         return ["number"] * spec.n_features
-    return [part.kind for part in spec.recipe.parts for _ in part.names]
+    return [part.kind for part in spec.rows.recipe.parts for _ in part.names]
 
 
 def shown_values(decoding: Decoding) -> list[list[str]]:

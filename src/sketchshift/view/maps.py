@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from sketchshift._colours import colour_of, mark_of
-from sketchshift._text import column_names, counted, rows_in_words
+from sketchshift._text import counted, rows_in_words
 from sketchshift._typing import FloatArray, IntArray
 from sketchshift._validation import check_integer
 from sketchshift.decoders import Decoding
@@ -351,10 +351,10 @@ class _Rows:
         if isinstance(sketch, Sketch) and sketch.cells is not None and sketch.count:
             sums = sketch.cells + sketch.outer
             sums = sums[sums.weights > 0.0]
-            normalised = (decoding.centroids - spec.center_vector) * spec.per_unit
+            normalised = (decoding.centroids - spec.rows.center_vector) * spec.rows.per_unit
             owners = assign(sums.means, normalised)
-            means = spec.center_vector + spec.scale_vector * sums.means
-            along, variances = duals * spec.scale_vector, sums.variances
+            means = spec.rows.center_vector + spec.rows.scale_vector * sums.means
+            along, variances = duals * spec.rows.scale_vector, sums.variances
             if spec.axes is not None and sums.along is not None:
                 along, variances = along @ spec.axes.table.astype(np.float64).T, sums.along
             places, variances = (means - origin) @ duals.T, variances @ np.square(along).T
@@ -543,7 +543,7 @@ def _draw_curve(sketch: AnySketch, decoding: Decoding, ax: Axes, n: int) -> None
         ax.set(yticks=[], xlim=(x[0], x[-1]))
     ax.vlines(C[:, 0], 0, tops, color=INK, linestyle=":")
     label = "share of the rows" if rows is None else "density of the rows"
-    ax.set(xlabel=wrap_name(column_names(sketch.spec)[0], 40), ylabel=label)
+    ax.set(xlabel=wrap_name(sketch.spec.rows.labels[0], 40), ylabel=label)
     count_in_units(ax.xaxis)
     ax.margins(y=0.15)
     ax.set_ylim(bottom=0.0)

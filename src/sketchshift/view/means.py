@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sketchshift._colours import shade
-from sketchshift._text import column_names, counted
+from sketchshift._text import counted
 from sketchshift.decoders import Decoding
 from sketchshift.decoders.problem import spread_of
 from sketchshift.sketch import AnySketch
@@ -92,7 +92,7 @@ def plot_means(
         for i, values in enumerate(shown_values(decoding)):
             for row, c in enumerate(chosen):
                 ax.text(i, row, values[c], ha="center", va="center", fontsize=8)
-    ax.set_yticks(range(len(chosen)), [wrap_name(column_names(sketch.spec)[c], 36) for c in chosen])
+    ax.set_yticks(range(len(chosen)), [wrap_name(sketch.spec.rows.labels[c], 36) for c in chosen])
     ax.tick_params(axis="y", length=0, labelsize=9 if len(chosen) <= 12 else 8)
     step = 1 if k <= LARGEST // 2 else 5
     ax.set_xticks(range(0, k, step))

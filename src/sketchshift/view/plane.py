@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchshift._pictures import require_matplotlib
-from sketchshift._text import column_names, rows_in_words
+from sketchshift._text import rows_in_words
 from sketchshift._typing import FloatArray
 from sketchshift._validation import check_integer, parameter_error
 from sketchshift.decoders import Decoding
@@ -135,17 +135,17 @@ def column_plane(
     chosen = positions_of(sketch, columns, caller)
     lowest, highest = (ends[chosen] for ends in range_of(sketch))
     unit = np.eye(sketch.spec.n_features)[chosen]
-    (mean, variance), names = spread_of(sketch, decoding), column_names(sketch.spec)
+    (mean, variance), names = spread_of(sketch, decoding), sketch.spec.rows.labels
     origin, middle = mean.copy(), mean[chosen]
     origin[chosen] = 0.0
     reach = 3.0 * np.sqrt(variance[chosen])
-    around = 3.0 * _bandwidth(sketch) * sketch.spec.scale_vector[chosen]
+    around = 3.0 * _bandwidth(sketch) * sketch.spec.rows.scale_vector[chosen]
     reach = np.where(reach > 0, reach, around)  # equal rows: show the kernel around them
     labels = (names[chosen[0]], names[chosen[1]])
     low, high = mean.copy(), mean.copy()
     low[chosen] = np.maximum(lowest, middle - 2 * reach)
     high[chosen] = np.minimum(highest, middle + 2 * reach)
-    told = log_ticks(sketch.spec.recipe, low, high)
+    told = log_ticks(sketch.spec.rows.recipe, low, high)
     ticks = (told[chosen[0]], told[chosen[1]])
     return Plane(origin, unit, middle, reach, labels, lowest, highest, ticks)
 
@@ -164,8 +164,11 @@ def range_of(sketch: AnySketch) -> tuple[FloatArray, FloatArray]:
     if sums is None or not sums.weights.any():
         return lower, upper
     sums = sums[sums.weights > 0.0]
-    means, off = (spec.scale_vector * part for part in (sums.means, sums.steps.max()))
-    means, reach = means + spec.center_vector, 3 * spec.scale_vector * np.sqrt(sums.variances)
+    means, off = (spec.rows.scale_vector * part for part in (sums.means, sums.steps.max()))
+    means, reach = (
+        means + spec.rows.center_vector,
+        3 * spec.rows.scale_vector * np.sqrt(sums.variances),
+    )
     lower = np.where(means.min(axis=0) < lower - off, (means - reach).min(axis=0), lower)
     upper = np.where(means.max(axis=0) > upper + off, (means + reach).max(axis=0), upper)
     return lower, upper
@@ -205,12 +208,11 @@ def _cut(sketch: AnySketch, chosen: Sequence[int], axes: Sequence[FloatArray]) -
     """
     spec = sketch.spec
     if not spec.sketch_size:
-        what = "cells" if spec.landmarks is None else "landmarks"
-        msg = f"where rows lie is drawn from waves, and this sketch has {what} alone. Plan anew."
+        msg = "where rows lie is drawn from waves, and this sketch has none. Plan anew."
         raise DataError(msg)
-    mean = (spread_of(sketch)[0] - spec.center_vector) * spec.per_unit
+    mean = (spread_of(sketch)[0] - spec.rows.center_vector) * spec.rows.per_unit
     mean[chosen] = 0.0
-    center, per_unit = spec.center_vector[chosen], spec.per_unit[chosen]
+    center, per_unit = spec.rows.center_vector[chosen], spec.rows.per_unit[chosen]
     u, v = ((axis - center[i]) * per_unit[i] for i, axis in enumerate(axes))
     omega = 2.0 * np.pi * sketch.turns
     weights = np.conj(sketch.z) / np.sqrt(spec.sketch_size)
@@ -232,8 +234,7 @@ def _waves(phases: FloatArray) -> NDArray[np.complex64]:
 
 
 def _bandwidth(sketch: AnySketch) -> float:
-    bandwidth = sketch.spec.bandwidth
-    return bandwidth[1] if isinstance(bandwidth, tuple) else bandwidth
+    return sketch.spec.bandwidths[1]
 
 
 # The plane of two columns, as an image and as a picture.

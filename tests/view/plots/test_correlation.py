@@ -21,7 +21,7 @@ def cloud(d=2, n=500):
 
 def formula(s, points):
     """Definition 1 in float64: Re<z, A delta_c>, features divided by sqrt(m)."""
-    x = (points - s.spec.center_vector) / s.spec.scale_vector
+    x = (points - s.spec.rows.center_vector) / s.spec.rows.scale_vector
     omega = 2 * np.pi * s.frequencies.turns.astype(np.float64)
     atoms = np.exp(1j * (x @ omega)) / np.sqrt(s.spec.sketch_size)
     return (atoms @ np.conj(s.z)).real

@@ -60,7 +60,7 @@ def bandwidth(sample: Any, *, n_clusters: int | None = None, seed: int = 0) -> f
     >>> import numpy as np, sketchshift as ss
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
     >>> spec = ss.SketchSpec(2, sketch_size=100, bandwidth=ss.decoders.bandwidth(X, n_clusters=5))
-    >>> round(spec.bandwidth, 1)
+    >>> round(spec.waves.bandwidth, 1)
     0.7
     """
     k = _CLUSTERS

@@ -10,10 +10,9 @@ import numpy as np
 from sketchshift._threads import one_blas_thread
 from sketchshift._typing import ComplexArray, FloatArray, IntArray
 from sketchshift.decoders.decoder import Decoding, Progress
-from sketchshift.decoders.landmarks import pose
 from sketchshift.decoders.mixture import Mixture
 from sketchshift.decoders.objective import Box, Spread
-from sketchshift.decoders.problem import Problem
+from sketchshift.decoders.problem import Problem, pose
 from sketchshift.sketch import AnySketch
 
 __all__ = [

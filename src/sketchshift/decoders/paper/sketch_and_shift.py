@@ -126,18 +126,18 @@ class GaussianModel:
     def check(spec: SketchSpec) -> None:
         """Refuse a sketch whose kernel is not Gaussian: its curvature means something else."""
         facts = []
-        if isinstance(spec.bandwidth, tuple):
-            low, high = spec.bandwidth
+        low, high = spec.bandwidths
+        if low < high:
             facts.append(f"this sketch has bandwidths from {low:g} to {high:g}")
-        if spec.law not in ("gaussian", "leverage"):
-            facts.append(f"this sketch has the law {spec.law!r}")
-        if spec.landmarks is not None and spec.sketch_size == 0:
-            facts.append("this sketch has landmarks and no frequencies")
+        if spec.waves is None:
+            facts.append("this sketch has no frequencies")
+        elif spec.waves.law != "gaussian" and spec.frequencies.weights is None:
+            facts.append(f"this sketch has the law {spec.waves.law!r}")
         if facts:
             msg = (
                 "fitted_model='gaussian' estimates covariances from the curvature of a Gaussian "
-                "kernel, which needs one bandwidth and frequencies of law='gaussian' or "
-                f"'leverage'; {' and '.join(facts)}. "
+                "kernel, which needs one bandwidth and frequencies of law='gaussian', or "
+                f"weights that make up for another; {' and '.join(facts)}. "
                 "Take fitted_model='dirac', which works with any frequencies, or sketch the data "
                 "with one bandwidth."
             )

@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 import sketchshift as ss
-from sketchshift.decoders.landmarks import LandmarkMap, LandmarkProblem
 from sketchshift.errors import DataError, SpecError
+from sketchshift.features import Rows, SketchSpec
 from sketchshift.metrics import match_centroids
+from sketchshift_papers.landmarks import LandmarkMap, LandmarkProblem, draw, parameters
 
 CENTRES = np.array([(-0.5, -0.4), (0.5, -0.4), (0.0, 0.9)])
 SHARES = np.array([0.5, 0.3, 0.2])
@@ -22,14 +23,16 @@ def clusters(n):
 
 
 def sketch_of(X):
-    landmarks = ss.features.Landmarks.draw(X, 60)
-    return ss.sketch(X, ss.SketchSpec(2, 0, 0.2, landmarks=landmarks))
+    return ss.sketch(X, spec_of(draw(X, 60, bandwidth=0.2)))
+
+
+def spec_of(landmarks):
+    return SketchSpec.of(Rows(2, unit=0.125), families={"landmarks": landmarks})
 
 
 @pytest.fixture(scope="module")
 def problem():
-    landmarks = ss.features.Landmarks.draw(ROWS, 12)
-    sketch = ss.sketch(ROWS, ss.SketchSpec(2, 0, 0.7, landmarks=landmarks))
+    sketch = ss.sketch(ROWS, spec_of(draw(ROWS, 12, bandwidth=0.7)))
     return LandmarkProblem.of(sketch, 3, None, 0, "test")
 
 
@@ -104,8 +107,7 @@ def test_landmarks_that_are_equal_or_one_have_a_map():
 
 def test_what_needs_waves_or_rows_near_landmarks_says_so():
     sketch, waves = sketch_of(clusters(500)), ss.sketch(np.eye(2), ss.SketchSpec(2, 5, 0.5))
-    far = ss.features.Landmarks.of([[50.0, 0.0]])
-    alone = ss.sketch(np.eye(2), ss.SketchSpec(2, 0, 0.2, landmarks=far))
+    alone = ss.sketch(np.eye(2), spec_of(parameters([[50.0, 0.0]], 0.2)))
     decoding = ss.SketchAndShift(n_initializations=50)(sketch, 3)
 
     for use, message in (
@@ -113,7 +115,7 @@ def test_what_needs_waves_or_rows_near_landmarks_says_so():
         (lambda: ss.decoders.shares(decoding, sketch), "shares needs waves or cells"),
         (
             lambda: ss.SketchAndShift(fitted_model="gaussian")(sketch, 3),
-            "this sketch has landmarks and no frequencies",
+            "this sketch has no frequencies",
         ),
         (lambda: ss.SketchAndShift()(alone, 3), "no row is near a landmark"),
         (lambda: LandmarkProblem.of(waves, 1, None, 0, "here"), "must be a Sketch with landmarks"),

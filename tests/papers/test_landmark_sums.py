@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import sketchshift as ss
+from sketchshift.features import Rows, SketchSpec
 from sketchshift.kernels import select_kernel
+from sketchshift.sketch.family import WeightedRows, Zone
+from sketchshift_papers.landmarks import _POWER_OF_TWO as POWER_OF_TWO
+from sketchshift_papers.landmarks import LandmarkFamily, draw, kernel_means, parameters
 
 PLACES = np.array([[0.5, -0.25], [-1.0, 0.75], [2.0, 2.0], [0.0, 0.0]])
-SPEC = ss.SketchSpec(
-    2, 0, 0.7, landmarks=ss.features.Landmarks.of(PLACES), scale=2.0, center=(0.1, 0.2)
+SPEC = SketchSpec.of(
+    Rows(2, None, (0.1, 0.2), 2.0, 0.25),
+    families={"landmarks": parameters(PLACES, 0.7)},
 )
 
 
@@ -24,13 +28,17 @@ def rows(seed, n=300):
 def test_sums_are_those_of_the_kernels():
     """Each row is rounded by half a step of 2**-22; the polynomial is off by 2e-10."""
     X, weights = rows(0), np.random.default_rng(1).uniform(0, 3, size=300)
-    places = (X - SPEC.center_vector) / SPEC.scale_vector
+    places = (X - SPEC.rows.center_vector) / SPEC.rows.scale_vector
 
     s = ss.sketch(X, SPEC, sample_weight=weights)
 
     squares = ((places[:, None] - PLACES) ** 2).sum(axis=2)
     expected = weights @ np.exp(-squares / (2 * 0.7**2)) / weights.sum()
-    np.testing.assert_allclose(s.kernel_means, expected, rtol=0, atol=2.0**-21)
+    np.testing.assert_allclose(kernel_means(s), expected, rtol=0, atol=2.0**-21)
+
+
+def family(landmarks):
+    return LandmarkFamily(SPEC, **landmarks)
 
 
 def integer_by_hand(x, place, bandwidth, factor):
@@ -61,10 +69,12 @@ def test_integers_are_those_of_the_format_to_the_bit(name):
     X = rng.normal(size=(200, 3)) * rng.choice([1e-9, 0.1, 1.0, 30.0], size=(200, 1))
     places = rng.normal(size=(7, 3)).astype(np.float32)
     factors = np.maximum(rng.uniform(size=200), rng.integers(2, size=200))
-    rate = 0.5 * 1.4426950408889634 / (0.6 * 0.6)
-    totals = np.zeros(7, dtype=np.int64)
+    family = LandmarkFamily(SketchSpec(3, 1, 1.0), **parameters(places, 0.6))
+    adder = family.adders(select_kernel(name))()
 
-    select_kernel(name).landmarks(places, rate)(X, factors, totals)
+    adder.add(WeightedRows(X, X, np.zeros(200, dtype=np.int64), factors, 0, Zone.NEAR))
+
+    totals = adder.take_sums(1)[0]
 
     rows = list(zip(X.tolist(), factors.tolist(), strict=True))
     for total, place in zip(totals, places.tolist(), strict=True):
@@ -73,8 +83,6 @@ def test_integers_are_those_of_the_format_to_the_bit(name):
 
 def test_coefficients_are_those_of_a_power_of_two():
     """log(2)^k / k!, and the largest error of the polynomial on |r| <= 1/2."""
-    from sketchshift.kernels.contract import POWER_OF_TWO
-
     exact = [math.log(2.0) ** k / math.factorial(k) for k in range(9)]
     r = np.linspace(-0.5, 0.5, 10_001)
 
@@ -94,36 +102,32 @@ def test_sums_that_no_rows_have_are_refused():
 def test_landmarks_are_drawn_from_the_rows_each_once():
     X = np.repeat(rows(9, 50), 3, axis=0)
 
-    few, many = (ss.features.Landmarks.draw(X, n, seed=3).table for n in (10, 1000))
+    few, many = (family(draw(X, n, bandwidth=1.0, seed=3)).places for n in (10, 1000))
 
     assert many.shape == (50, 2)
     np.testing.assert_array_equal(many[:10], few)
     assert {tuple(x) for x in many} == {tuple(x) for x in X.astype(np.float32)}
-    assert ss.features.Landmarks.draw(X, 10, seed=4) != ss.features.Landmarks.draw(X, 10, seed=3)
+    assert draw(X, 10, bandwidth=1.0, seed=4) != draw(X, 10, bandwidth=1.0, seed=3)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"bandwidth": (0.5, 2.0)}, r"the kernel of one bandwidth, .* as bandwidth=1\."),
-        ({"cells": ss.features.Cells.of(PLACES)}, "a spec with landmarks has no cells"),
-        ({"origin": ss.features.Origin("declared", 3.0)}, "a spec with landmarks has no origin"),
-        ({"landmarks": PLACES}, "'landmarks' parameter .* must be Landmarks of 2 columns"),
-        ({"landmarks": ss.features.Landmarks.of(np.eye(3))}, "must be Landmarks of 2 columns"),
-        ({"landmarks": None}, "'sketch_size' parameter .* must be an integer from 1"),
-    ],
-)
-def test_what_does_not_go_with_landmarks_is_refused(change, message):
-    with pytest.raises(ss.errors.SpecError, match=message):
-        replace(SPEC, **change)
+def test_parameters_that_do_not_fit_the_rows_are_refused():
+    good = parameters(PLACES, 0.7)
+    for change, message in (
+        (parameters(np.eye(3), 0.7), "8 bytes for each of 1 to"),
+        (good | {"bandwidth": 0.0}, "'bandwidth' parameter of LandmarkFamily"),
+        (good | {"more": 1}, "does not take the parameters"),
+    ):
+        spec = SPEC.replaced(families={"landmarks": change})
+        with pytest.raises(ss.errors.SpecError, match=message):
+            ss.sketch(PLACES, spec)
 
 
 def test_places_that_are_no_places_are_refused():
     ragged = [[1.0], [1.0, 2.0]]
     for places in ([], [1.0], [[np.nan]], np.zeros((2, 0)), [[1e39]], [["a"]], ragged, [[1j]]):
         with pytest.raises(ss.errors.SpecError, match="'places' parameter"):
-            ss.features.Landmarks.of(places)
+            parameters(places, 1.0)
     with pytest.raises(ss.errors.SpecError, match="'rows' parameter"):
-        ss.features.Landmarks.draw([1.0], 5)
-    with pytest.raises(ss.errors.SpecError, match=r"'seed' parameter of Landmarks\.draw"):
-        ss.features.Landmarks.draw(rows(9), 5, seed=-1)
+        draw([1.0], 5, bandwidth=1.0)
+    with pytest.raises(ss.errors.SpecError, match=r"'seed' parameter of draw"):
+        draw(rows(9), 5, bandwidth=1.0, seed=-1)
