@@ -22,7 +22,6 @@ from sketchshift.sketch.family import (
     Family,
     WeightedRows,
     Zone,
-    families_of,
 )
 from sketchshift.sketch.moments import MomentFamily
 from sketchshift.sketch.outliers import OutlierFamily
@@ -99,7 +98,7 @@ def _find_zones(
     is_near = is_within & (squared_norms < spec.cell_reach * spec.cell_reach)
     is_beyond = is_finite & ~is_within
     is_held = np.asarray(np.isfinite(rows).all(axis=1))
-    is_held &= any(Zone.BEYOND in family.zones for family in families_of(spec))
+    is_held &= spec.cells is not None  # as outliers
     if not is_held[is_beyond].all():
         raise _too_far(block, rows, int(np.argmax(is_beyond & ~is_held)), spec, columns)
     if not skip and not is_finite.all():
