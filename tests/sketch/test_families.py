@@ -44,6 +44,10 @@ class PositiveAdder:
     def __init__(self):
         self.pending = SlotSums(1)
 
+    @property
+    def n_bytes(self):
+        return self.pending.n_bytes
+
     def add(self, rows: WeightedRows) -> None:
         shares = np.ones(len(rows.values)) if rows.shares is None else rows.shares
         weights = np.rint(shares * (rows.values[:, 0] > 0) * 2.0**BITS).astype(np.int64)

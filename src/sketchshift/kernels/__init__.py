@@ -23,6 +23,7 @@ from sketchshift.kernels.contract import (
     Matcher,
     Runs,
 )
+from sketchshift.kernels.memory import free_memory
 from sketchshift.kernels.select import processors, select_kernel
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "LandmarkAccumulator",
     "Matcher",
     "Runs",
+    "free_memory",
     "processors",
     "select_kernel",
 ]

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sketchshift._text import size_in_words
 from sketchshift._typing import IntArray
 from sketchshift.data import Block, Source
 from sketchshift.data.open import ask
 from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
+from sketchshift.kernels import Runs, free_memory
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan
 from sketchshift.sketch.keys import (
@@ -44,10 +46,25 @@ from sketchshift.sketch.sketcher import (
 from sketchshift.sketch.table import SketchTable, from_pieces
 from sketchshift.sketch.totals import Layout, Totals
 
-__all__ = ["add_keys", "key_table", "read_slices", "sketch_by", "slices_of", "tables_of"]
+__all__ = [
+    "add_keys",
+    "check_room",
+    "key_table",
+    "read_slices",
+    "sketch_by",
+    "slices_of",
+    "tables_of",
+]
 
 ROWS_A_THREAD = 4096
 """Of a block, at least: fewer are summed before another thread would have begun."""
+
+COARSER = (
+    "Take a coarser key, such as day(time), or a smaller sketch_size; or add the rows to a cube "
+    "(ss.live.Cube, sketchshift follow), which holds a part of the slices at a time."
+)
+MADE_OF = 2.0
+"""Memory until slices are a table, in sizes of the table, at most: most of it is there twice."""
 
 
 def sketch_by(
@@ -65,7 +82,6 @@ def sketch_by(
     query: str | None = None,
     where: str | None = None,
     sample_weight: Any = None,
-    max_slices: int = 10_000,
     n_threads: int | None = None,
     on_invalid: str = "raise",
     kernel: str = "auto",
@@ -89,17 +105,16 @@ def sketch_by(
     columns, query, where, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
-    max_slices : int, default=10_000
-        More values than that are an error: a key such as a time to the second would fill the
-        memory with sketches of a few rows.
     n_threads, on_invalid, kernel, progress, checkpoint
         As in :func:`sketchshift.sketch`.
 
     Returns
     -------
     table : SketchTable
-        Its slices merge into ``ss.sketch(data, spec)``, bit for bit. O(N m d) time, O(m + d^2)
-        memory for each slice and thread.
+        Its slices merge into ``ss.sketch(data, spec)``, bit for bit. O(N m d) time. Memory is
+        that of a block and up to twice that of the table: O(m + d^2) for each slice, and O(d)
+        for each of its cells. Slices that would not fit in what this process may use are an
+        error before the memory is taken.
 
     Examples
     --------
@@ -115,9 +130,7 @@ def sketch_by(
         raise DataError(msg)
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
-    reading = Reading(
-        spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices, where=where
-    )
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
     reading = add_keys(reading, by)
     data = ask(data, query)
     names = [by] if isinstance(by, str) else list(by) if reading.keys else None
@@ -209,11 +222,13 @@ class _Slices:
             pending: list[Future[None]] = []
             before = None
             for block in blocks:
-                numbers = self._number(block)
-                kind = np.uint16 if self.n_keys <= 2**16 else np.int64  # what sorts in less time
-                order = np.argsort(numbers.astype(kind), kind="stable")
+                n_before = self.n_keys
+                parts = self._share(self._number(block))
                 _wait_for(pending, before, self._new_adder)
-                pending, before = self._share(pool, block, order, numbers[order]), block
+                self._check_room(self.n_keys - n_before, len(block.values))
+                adders = zip(self._adders, parts, strict=True)
+                pending = [pool.submit(adder.add, block, *part) for adder, part in adders]
+                before = block
             _wait_for(pending, before, self._new_adder)
 
     @property
@@ -226,26 +241,34 @@ class _Slices:
         columns = read_keys(block.keys, self._keys)
         self._names = self._names or tuple(columns)
         self._written &= find_number_keys(block.keys, self._keys)
-        numbers = self._numbers.number(list(columns.values()))
-        self.check_many()
-        return numbers
+        return self._numbers.number(list(columns.values()))
 
-    def _share(
-        self, pool: ThreadPoolExecutor, block: Block, order: IntArray, numbers: IntArray
-    ) -> list[Future[None]]:
-        """Let each thread add as many rows; a slice may lie with two of them."""
-        n_parts = min(self._sketcher.n_threads, 1 + len(order) // ROWS_A_THREAD)
-        while len(self._adders) < n_parts:
+    def _share(self, numbers: IntArray) -> list[tuple[IntArray, IntArray]]:
+        """Rows for each thread, sorted by key, and their keys.
+
+        A slice lies with one thread, always the same, so that it is in memory once. Rows of large
+        slices are shared out among all.
+        """
+        order = _sort(numbers, self.n_keys)
+        numbers = numbers[order]
+        wanted = min(self._sketcher.n_threads, 1 + len(order) // ROWS_A_THREAD)
+        while len(self._adders) < wanted:
             self._adders.append(self._new_adder())
-        parts = zip(np.array_split(order, n_parts), np.array_split(numbers, n_parts), strict=True)
-        adders = zip(self._adders, parts, strict=False)
-        return [pool.submit(adder.add, block, *part) for adder, part in adders]
+        n = len(self._adders)
+        if n == 1:
+            return [(order, numbers)]
+        runs = Runs.of(numbers)
+        threads = np.where(runs.lengths < ROWS_A_THREAD, runs.slots % n, n).astype(np.uint16)
+        of_rows = np.repeat(threads, runs.lengths)
+        for thread, some in enumerate(np.array_split(np.flatnonzero(of_rows == n), n)):
+            of_rows[some] = thread
+        parts = (np.flatnonzero(of_rows == thread) for thread in range(n))
+        return [(order[part], numbers[part]) for part in parts]
 
     def table(self) -> SketchTable:
-        """The slices, sorted by key."""
+        """The slices, sorted by key; begins anew."""
         keys = key_table(self._numbers, self._names, self._written)
-        self._pieces += [adder.take() for adder in self._adders]
-        pieces = [(totals, numbers) for numbers, totals in self._pieces]
+        pieces, self._pieces = [*self._pieces, *(adder.take() for adder in self._adders)], []
         return from_pieces(keys, pieces, self._sketcher.spec)
 
     def result(self) -> SketchTable:
@@ -259,7 +282,6 @@ class _Slices:
     def freeze(self) -> tuple[dict[str, Any], bytes]:
         """The table of the slices so far, as a stream of Arrow; the pass goes on with it."""
         table = self.table()
-        self._pieces = []
         self._take_over(table)
         return {"written": sorted(self._written)}, to_stream(table.to_arrow())
 
@@ -277,21 +299,62 @@ class _Slices:
             columns = [column.combine_chunks() for column in table.keys.columns]
             self._pieces.append((self._numbers.number(columns), table.totals))
 
-    def check_many(self) -> None:
-        """Refuse more slices than allowed, with the value of a key as an example."""
-        most = self._reading.max_slices
-        if self._numbers.n <= most:
-            return
-        last = max(self._numbers.columns(), key=lambda typed: int(typed[0].max()))
-        example = ", ".join(str(column[len(column) - 1]) for column in last[1])
-        is_private = self._sketcher.spec.origin is not None
-        such_as = "" if is_private else f" (such as {example})"
-        msg = (
-            f"there are more than {most:,} slices by {', '.join(self._names)}{such_as}"
-            ", and each is a sketch. Take a coarser key, such as day(time), or allow more with "
-            "max_slices."
-        )
-        raise DataError(msg)
+    def _check_room(self, n_new: int, n_rows: int) -> None:
+        """Refuse a block whose slices would not fit in memory, before its rows are added."""
+        spec, layout = self._sketcher.spec, Layout.of(self._sketcher.spec)
+        n_cells = 0 if spec.cells is None else spec.cells.n_cells
+        held = sum(adder.n_bytes for adder in self._adders)
+        held += sum(totals.n_bytes for _, totals in self._pieces)
+        more = layout.bytes_of(n_new, min(n_rows, self.n_keys * n_cells))
+        example = None
+        if spec.origin is None:
+            last = max(self._numbers.columns(), key=lambda typed: int(typed[0].max()))
+            example = ", ".join(str(column[len(column) - 1]) for column in last[1])
+        needed = MADE_OF * (held + more)
+        check_room(self.n_keys, self._names, needed, held, example)
+
+
+def check_room(
+    n: int,
+    names: Sequence[str],
+    needed: float,
+    held: float = 0.0,
+    example: str | None = None,
+    fix: str = COARSER,
+) -> None:
+    """Refuse slices that would not fit in the memory that this process may use.
+
+    Parameters
+    ----------
+    n : int
+        Slices.
+    names : sequence of str
+        Columns of their key.
+    needed, held : float
+        Bytes that they take until they are a table, and those of them that are taken already.
+    example : str or None
+        A value of the key; None where messages must not show one.
+    fix : str
+        What to do instead.
+    """
+    most = held + free_memory()
+    if needed <= most:
+        return
+    such_as = "" if example is None else f" (such as {example})"
+    msg = (
+        f"{n:,} slices by {', '.join(names)}{such_as} need {size_in_words(int(needed))} of memory, "
+        f"{size_in_words(int(needed / n))} each, and there are {size_in_words(int(most))} that "
+        f"this process may use. {fix}"
+    )
+    raise DataError(msg)
+
+
+def _sort(numbers: IntArray, n: int) -> IntArray:
+    """A stable order of numbers below n: by their halves, which sort in linear time."""
+    order: IntArray = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if n > 2**16:
+        order = order[np.argsort((numbers[order] >> 16).astype(np.uint16), kind="stable")]
+    return order
 
 
 def _wait_for(
