@@ -263,6 +263,11 @@ class KeyNumbers:
             self.n += n_new
         return numbers[codes]
 
+    def last(self) -> str:
+        """The newest key."""
+        _, columns = max(self._typed.values(), key=lambda typed: int(typed[0][-1]))
+        return ", ".join(str(column[len(column) - 1]) for column in columns)
+
     def columns(self) -> list[tuple[IntArray, list[Any]]]:
         """The keys so far: of each combination of types the numbers, and the columns."""
         return list(self._typed.values())

@@ -195,7 +195,7 @@ def tables_of(
         for span in spans(len(block.values), most):
             slices = slices or _Slices(source, reading, n_threads)
             slices.add(iter([block.cut(span)]))
-            if slices.n_keys > most:
+            if slices.numbers.n > most:
                 yield slices.table()
                 slices = None
     if slices is not None:
@@ -209,12 +209,13 @@ class _Slices:
 
     def __init__(self, source: Source, reading: Reading, n_threads: int | None) -> None:
         self._sketcher, self._reading = sketcher_for(reading, n_threads), reading
-        self._keys, self._numbers = reading.keys, KeyNumbers()
+        self._keys, self.numbers = reading.keys, KeyNumbers()
         self._new_adder = self._sketcher.adders(source)
         self._adders: list[RowAdder] = []
         self._pieces: list[tuple[IntArray, Totals]] = []  # numbers of keys, and their totals
         self._names = tuple(reading.key_names)  # none where they are labels
         self._written = set(self._names)  # those that came so in every block
+        self._granted = 0.0  # bytes that need no question
 
     def add(self, blocks: Iterator[Block]) -> None:
         """Add all blocks; the rows of each are sorted by key and shared out among threads."""
@@ -222,26 +223,21 @@ class _Slices:
             pending: list[Future[None]] = []
             before = None
             for block in blocks:
-                n_before = self.n_keys
+                n_before = self.numbers.n
                 parts = self._share(self._number(block))
                 _wait_for(pending, before, self._new_adder)
-                self._check_room(self.n_keys - n_before, len(block.values))
+                self._check_room(self.numbers.n - n_before, len(block.values))
                 adders = zip(self._adders, parts, strict=True)
                 pending = [pool.submit(adder.add, block, *part) for adder, part in adders]
                 before = block
             _wait_for(pending, before, self._new_adder)
-
-    @property
-    def n_keys(self) -> int:
-        """Number of slices so far."""
-        return self._numbers.n
 
     def _number(self, block: Block) -> IntArray:
         """The number of the key of each row."""
         columns = read_keys(block.keys, self._keys)
         self._names = self._names or tuple(columns)
         self._written &= find_number_keys(block.keys, self._keys)
-        return self._numbers.number(list(columns.values()))
+        return self.numbers.number(list(columns.values()))
 
     def _share(self, numbers: IntArray) -> list[tuple[IntArray, IntArray]]:
         """Rows for each thread, sorted by key, and their keys.
@@ -249,7 +245,7 @@ class _Slices:
         A slice lies with one thread, always the same, so that it is in memory once. Rows of large
         slices are shared out among all.
         """
-        order = _sort(numbers, self.n_keys)
+        order = _sort(numbers, self.numbers.n)
         numbers = numbers[order]
         wanted = min(self._sketcher.n_threads, 1 + len(order) // ROWS_A_THREAD)
         while len(self._adders) < wanted:
@@ -267,7 +263,7 @@ class _Slices:
 
     def table(self) -> SketchTable:
         """The slices, sorted by key; begins anew."""
-        keys = key_table(self._numbers, self._names, self._written)
+        keys = key_table(self.numbers, self._names, self._written)
         pieces, self._pieces = [*self._pieces, *(adder.take() for adder in self._adders)], []
         return from_pieces(keys, pieces, self._sketcher.spec)
 
@@ -297,7 +293,7 @@ class _Slices:
     def _take_over(self, table: SketchTable) -> None:
         if table.totals is not None and len(table):
             columns = [column.combine_chunks() for column in table.keys.columns]
-            self._pieces.append((self._numbers.number(columns), table.totals))
+            self._pieces.append((self.numbers.number(columns), table.totals))
 
     def _check_room(self, n_new: int, n_rows: int) -> None:
         """Refuse a block whose slices would not fit in memory, before its rows are added."""
@@ -305,13 +301,11 @@ class _Slices:
         n_cells = 0 if spec.cells is None else spec.cells.n_cells
         held = sum(adder.n_bytes for adder in self._adders)
         held += sum(totals.n_bytes for _, totals in self._pieces)
-        more = layout.bytes_of(n_new, min(n_rows, self.n_keys * n_cells))
-        example = None
-        if spec.origin is None:
-            last = max(self._numbers.columns(), key=lambda typed: int(typed[0].max()))
-            example = ", ".join(str(column[len(column) - 1]) for column in last[1])
-        needed = MADE_OF * (held + more)
-        check_room(self.n_keys, self._names, needed, held, example)
+        more = layout.bytes_of(n_new, min(n_rows, self.numbers.n * n_cells))
+        needed, example = MADE_OF * (held + more), None if spec.origin else self.numbers.last
+        if needed > self._granted:  # to ask takes as long as to add a hundred rows
+            most = check_room(self.numbers.n, self._names, needed, held, example)
+            self._granted = most / 2.0
 
 
 def check_room(
@@ -319,9 +313,9 @@ def check_room(
     names: Sequence[str],
     needed: float,
     held: float = 0.0,
-    example: str | None = None,
+    example: Callable[[], str] | None = None,
     fix: str = COARSER,
-) -> None:
+) -> float:
     """Refuse slices that would not fit in the memory that this process may use.
 
     Parameters
@@ -332,15 +326,20 @@ def check_room(
         Columns of their key.
     needed, held : float
         Bytes that they take until they are a table, and those of them that are taken already.
-    example : str or None
-        A value of the key; None where messages must not show one.
+    example : callable or None
+        Gives a value of the key; None where messages must not show one.
     fix : str
         What to do instead.
+
+    Returns
+    -------
+    most : float
+        Bytes that slices may take.
     """
     most = held + free_memory()
     if needed <= most:
-        return
-    such_as = "" if example is None else f" (such as {example})"
+        return most
+    such_as = "" if example is None else f" (such as {example()})"
     msg = (
         f"{n:,} slices by {', '.join(names)}{such_as} need {size_in_words(int(needed))} of memory, "
         f"{size_in_words(int(needed / n))} each, and there are {size_in_words(int(most))} that "
@@ -401,15 +400,11 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
     typed = numbers.columns()
     try:
         if not typed:  # no block came
-            columns: list[Any] = [[] for _ in names]
-        else:
-            columns = typed[0][1] if len(typed) == 1 else _join_types(typed)
-        return pa.table(
-            {
-                name: _key_array(column, name in written)
-                for name, column in zip(names, columns, strict=True)
-            }
-        )
+            return pa.table({name: [] for name in names})
+        order = pa.array(np.argsort(np.concatenate([own for own, _ in typed])))
+        alike = zip(*(columns for _, columns in typed), strict=True)
+        columns = [_join(parts, n in written) for n, parts in zip(names, alike, strict=True)]
+        return pa.table(columns, names=list(names)).take(order)
     except pa.ArrowException as cause:
         msg = (
             f"the keys {list(names)} have another type in some blocks or files ({cause}). Convert "
@@ -418,25 +413,15 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
         raise DataError(msg) from cause
 
 
-def _join_types(typed: Sequence[tuple[IntArray, list[Any]]]) -> list[Any]:
-    """Lists of scalars that keep their types, in the order of their numbers."""
-    order = np.argsort(np.concatenate([numbers for numbers, _ in typed])).tolist()
-    alike = zip(*(columns for _, columns in typed), strict=True)
-    joined = ([scalar for part in parts for scalar in part] for parts in alike)
-    return [[scalars[i] for i in order] for scalars in joined]
+def _join(parts: Sequence[Any], may_be_numbers: bool) -> Any:
+    """Values of one key, in one type; those of a part that are all missing have none.
 
-
-def _key_array(scalars: Any, may_be_numbers: bool) -> Any:
-    """Values of one key, in one type.
-
-    Where all of a file's keys are missing, they have no type of their own. Where numbers of one
-    file stand beside the texts of another, all are texts, unless all of these are numbers, too.
+    Where numbers of one file stand beside the texts of another, all are texts, unless all of these
+    are numbers, too.
     """
-    if isinstance(scalars, pa.Array):
-        is_text = pa.types.is_string(scalars.type)
-        return parse_numbers(scalars) if may_be_numbers and is_text else scalars
-    typed = [None if pa.types.is_null(scalar.type) else scalar for scalar in scalars]
-    if not may_be_numbers or not any(pa.types.is_string(scalar.type) for scalar in scalars):
-        return pa.array(typed)
-    texts = [None if scalar is None else scalar.cast(pa.string()) for scalar in typed]
-    return parse_numbers(pa.array(texts, pa.string()))
+    are_parsed = may_be_numbers and any(pa.types.is_string(part.type) for part in parts)
+    if are_parsed:
+        parts = [part.cast(pa.string()) for part in parts]
+    tables = [pa.table({"key": part}) for part in parts]
+    joined = pa.concat_tables(tables, promote_options="default").column(0)
+    return parse_numbers(joined) if are_parsed else joined

@@ -86,8 +86,8 @@ class Layout:
         return self.width + (0 if cells is None else cells.n_cells * of_cell)
 
     def bytes_of(self, n_slices: int, n_entries: int) -> int:
-        """Memory of the integers of some slices that have so many rows of cells, at least."""
-        of_cell = sum(2 + family.width for family in self.sparse if family.id_width == 1)
+        """Memory of some slices that have so many cells with rows in all, but for outliers."""
+        of_cell = sum(4 + family.width for family in self.sparse if family.id_width == 1)
         return 4 * (n_slices * self.width + n_entries * of_cell)
 
     @cached_property
