@@ -332,7 +332,7 @@ class Totals:
                     del own.dense[family.name]
             digits[several] = carry(lanes, family.n_digits)
         for family in result.layout.sparse:
-            found = []
+            found = [Entries.none(family)]
             for own, groups, sign in pieces:
                 moved = own.entries[family.name].renumbered(groups)
                 if sign < 0:
@@ -340,9 +340,8 @@ class Totals:
                 found.append(moved)
                 if emptied:
                     del own.entries[family.name]
-            result.entries[family.name] = sum_entries(
-                [Entries.none(family), *found], family.n_digits
-            )
+                del moved
+            result.entries[family.name] = sum_entries(found, family.n_digits)
         return result
 
     def sum_by(self, groups: IntArray, n_groups: int) -> Totals:
@@ -485,9 +484,10 @@ class Sums:
         return self._sum
 
 
-def sum_entries(pieces: Sequence[Entries], n_digits: int) -> Entries:
-    """Add up the entries of one name; none is 0 afterwards."""
-    pieces = [piece for piece in pieces if len(piece)] or pieces[:1]
+def sum_entries(given: list[Entries], n_digits: int) -> Entries:
+    """Add up the entries of one name; none of the sums is 0, and the list is emptied."""
+    pieces = [piece for piece in given if len(piece)] or given[:1]
+    given.clear()
     joined = np.concatenate([piece.names for piece in pieces])
     order, starts = _runs(joined)
     if len(pieces) == 1 and len(starts) == len(order) and _is_identity(order):
@@ -500,11 +500,10 @@ def sum_entries(pieces: Sequence[Entries], n_digits: int) -> Entries:
     numbers = np.full(len(starts), -1)
     numbers[several] = np.arange(len(several))
     lanes = np.zeros((len(several), digits.shape[1]), dtype=np.int64)
-    first = 0
-    for piece in pieces:
-        own = places[first : first + len(piece)]
+    while pieces:  # the last first: each is let go as soon as it is added
+        piece = pieces.pop()
+        own, places = places[-len(piece) :], places[: -len(piece)]
         _put(piece.digits, own, numbers[own], digits, lanes)
-        first += len(piece)
     digits[several] = carry(lanes, n_digits)
     return _drop_zeros(Entries(joined[order[starts]], digits))
 
