@@ -211,8 +211,8 @@ def test_slices_that_memory_cannot_hold_are_refused_with_the_numbers(n_threads, 
     assert str(caught.value) == (
         "150 slices by key (such as 149) need 67.2 kB of memory, 448 bytes each, and there are "
         "50 kB that this process may use. Take a coarser key, such as day(time), or a smaller "
-        "sketch_size; or add the rows to a cube (ss.live.Cube, sketchshift follow), which holds "
-        "a part of the slices at a time."
+        "sketch_size; or add the rows to a cube (ss.live.Cube, sketchshift follow), which needs "
+        "1 GB for any number of slices."
     )
     set_free(70_000)
     assert len(ss.sketch_by(data, "key", ONE, n_threads=n_threads)) == 150

@@ -14,7 +14,7 @@ from sketchshift.data import Block
 from sketchshift.data.source import not_finite
 from sketchshift.errors import DataError, InvalidRowsError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import MOMENT_ROWS, Kernel
+from sketchshift.kernels import MOMENT_ROWS, Kernel, Runs
 from sketchshift.sketch.cells import CellFamily, PartialFamily
 from sketchshift.sketch.family import (
     FAMILIES,
@@ -260,10 +260,7 @@ class RowAdder:
         if most > len(self._slots):
             more = np.full(most + most // 8 - len(self._slots), -1, dtype=np.int32)
             self._slots = np.concatenate([self._slots, more])
-        if len(slices) and slices[0] == slices[-1]:
-            firsts = slices[:1]
-        else:
-            firsts = slices[np.flatnonzero(np.diff(slices, prepend=-1))]
+        firsts = Runs.of(slices).slots if most else slices
         new = firsts[self._slots[firsts] < 0]
         if len(new):
             self._slots[new] = np.arange(len(self._numbers), len(self._numbers) + len(new))
@@ -317,10 +314,9 @@ class RowAdder:
 
     def _count(self, slots: IntArray, column: int) -> None:
         """Count rows, those of one slice beside each other."""
-        if len(slots) and slots[0] == slots[-1]:
-            self._counts[slots[0], column] += len(slots)
-        else:
-            np.add.at(self._counts[:, column], slots, 1)
+        if len(slots):
+            runs = Runs.of(slots)
+            self._counts[runs.slots, column] += runs.lengths
 
     def _add_weighted(
         self, rows: FloatArray, weights: FloatArray | None, slots: IntArray, zone: Zone

@@ -61,7 +61,7 @@ ROWS_A_THREAD = 4096
 
 COARSER = (
     "Take a coarser key, such as day(time), or a smaller sketch_size; or add the rows to a cube "
-    "(ss.live.Cube, sketchshift follow), which holds a part of the slices at a time."
+    "(ss.live.Cube, sketchshift follow), which needs 1 GB for any number of slices."
 )
 MADE_OF = 2.0
 """Memory until slices are a table, in sizes of the table, at most: most of it is there twice."""
@@ -167,7 +167,7 @@ def slices_of(source: Source, reading: Reading) -> SketchTable:
 
 
 HELD_BYTES = 2**29
-"""Of sums that :func:`tables_of` has in memory at a time, about."""
+"""Of sums that :func:`tables_of` has in memory at a time, about; less where memory is short."""
 
 
 def tables_of(
@@ -190,7 +190,8 @@ def tables_of(
         Keys that come again later are in a later table, too.
     """
     slices = None
-    most = max(1, HELD_BYTES // (8 * Layout.of(reading.require_spec()).width))
+    held = min(HELD_BYTES, free_memory() / 8.0)
+    most = max(1, int(held / (8 * Layout.of(reading.require_spec()).width)))
     for block in report_blocks(source, progress):
         for span in spans(len(block.values), most):
             slices = slices or _Slices(source, reading, n_threads)
