@@ -265,7 +265,7 @@ class KeyNumbers:
 
     def last(self) -> str:
         """The newest key."""
-        _, columns = max(self._typed.values(), key=lambda typed: int(typed[0][-1]))
+        _, columns = max(self._typed.values(), key=lambda typed: int(typed[0].max(initial=-1)))
         return ", ".join(str(column[len(column) - 1]) for column in columns)
 
     def columns(self) -> list[tuple[IntArray, list[Any]]]:

@@ -363,12 +363,9 @@ def _wait_for(
     """Wait until all parts of a block are added; an error names the first bad row of the block."""
     wait(pending)
     for future in pending:
-        try:
-            future.result()
-        except DataError:
-            assert block is not None
+        if block is not None and isinstance(future.exception(), DataError):
             new_adder().add(block)  # raises, and counts rows as they lie there
-            raise
+        future.result()
 
 
 @contextmanager
