@@ -32,7 +32,6 @@ from sketchshift.sketch.keys import (
     parse,
     parse_numbers,
     read_keys,
-    to_stream,
 )
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.rows import RowAdder
@@ -166,6 +165,9 @@ def slices_of(source: Source, reading: Reading) -> SketchTable:
     return slices.table()
 
 
+FROZEN = 1024
+"""Slices that are written to a checkpoint at a time."""
+
 HELD_BYTES = 2**29
 """Of sums that :func:`tables_of` has in memory at a time, about; less where memory is short."""
 
@@ -280,7 +282,12 @@ class _Slices:
         """The table of the slices so far, as a stream of Arrow; the pass goes on with it."""
         table = self.table()
         self._take_over(table)
-        return {"written": sorted(self._written)}, to_stream(table.to_arrow())
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")  # there is a plan in each sketch
+        with pa.ipc.new_stream(sink, table.span(0, 0).to_arrow().schema, options=options) as writer:
+            for span in spans(len(table), FROZEN):
+                writer.write(table.span(span.start, span.stop).to_arrow())
+        return {"written": sorted(self._written)}, bytes(sink.getvalue())
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
