@@ -284,9 +284,11 @@ class _Slices:
         self._take_over(table)
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="zstd")  # there is a plan in each sketch
-        with pa.ipc.new_stream(sink, table.span(0, 0).to_arrow().schema, options=options) as writer:
+        with pa.ipc.new_stream(
+            sink, table._span(0, 0).to_arrow().schema, options=options
+        ) as writer:
             for span in spans(len(table), FROZEN):
-                writer.write(table.span(span.start, span.stop).to_arrow())
+                writer.write(table._span(span.start, span.stop).to_arrow())
         return {"written": sorted(self._written)}, bytes(sink.getvalue())
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
