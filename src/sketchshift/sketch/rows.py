@@ -241,7 +241,8 @@ class RowAdder:
             )
             raise DataError(msg)
         n = len(block.values) if order is None else len(order)
-        slots = self._slots_of(np.zeros(n, dtype=np.int64) if slices is None else slices)
+        one = np.zeros(min(n, 1), dtype=np.int64)
+        slots = self._slots_of(one).repeat(n) if slices is None else self._slots_of(slices)
         step = len(self._norms)
         dtype = np.float32 if block.values.dtype == np.float32 else np.float64
         for first in range(0, n, step):
