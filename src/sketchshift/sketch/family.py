@@ -115,6 +115,10 @@ class WeightedRows:
 class FamilyAdder(Protocol):
     """Adds rows to the integers of one family; one for each thread."""
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the sums so far."""
+
     def add(self, rows: WeightedRows) -> WeightedRows | None:
         """Add rows to their slices; return those that are left for outliers."""
 
@@ -132,6 +136,11 @@ class SlotSums:
     def __init__(self, *shape: int) -> None:
         self.shape = shape
         self._array: IntArray = np.zeros((0, *shape), dtype=np.int64)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the sums."""
+        return self._array.nbytes
 
     def reach(self, n: int) -> IntArray:
         """Make room for n slots; return the array of these."""
