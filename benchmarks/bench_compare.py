@@ -68,7 +68,7 @@ def bench_series(n: int, rows: int, repeats: int) -> dict[str, float]:
     """A table of n slices of so many rows."""
     X, times = rows_of(n * rows, 1), np.arange(n * rows) // rows
     spec = ss.plan(X, n_clusters=K)
-    data = ss.sketch_by(X, times, spec, max_slices=n).to_arrow()
+    data = ss.sketch_by(X, times, spec).to_arrow()
     sketch = cpu(lambda: ss.sketch(X, spec), repeats)
     found = {"a sketch of all rows, s": sketch}
     ways: dict[str, Callable[[ss.SketchTable], object]] = {

@@ -46,8 +46,8 @@ def bench(rows: int, repeats: int) -> dict[str, dict[str, float]]:
     for n, most in SLICES.items():
         labels = rng.integers(n, size=rows)
 
-        def make(labels: np.ndarray = labels, n: int = n) -> ss.SketchTable:
-            return ss.sketch_by(X, labels, spec, max_slices=n)
+        def make(labels: np.ndarray = labels) -> ss.SketchTable:
+            return ss.sketch_by(X, labels, spec)
 
         taken = median(cpu(make) for _ in range(repeats))
         made |= {f"{n:,} slices, ratio": taken / whole, f"{n:,} slices, wanted": most}

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -153,6 +154,13 @@ def spectral_mnist(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarr
         return datasets.load("spectral_mnist"), datasets.load_labels("spectral_mnist")
     X, y = sample("spectral_mnist")
     return X.astype(np.float32), y
+
+
+@pytest.fixture
+def set_free(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the bytes of memory that passes believe to have."""
+    module = import_module("sketchshift.sketch.slices")
+    return lambda n: monkeypatch.setattr(module, "free_memory", lambda: float(n))
 
 
 @pytest.fixture

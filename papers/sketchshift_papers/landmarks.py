@@ -151,7 +151,7 @@ class LandmarkFamily(FunctionFamily):
         if not np.isfinite(self.places).all():
             first = float(self.places[~np.isfinite(self.places)][0])
             raise parameter_error(caller, "places", "finite numbers, also in float32", first)
-        super().__init__(J)
+        super().__init__(spec, J)
 
     def evaluate(self, values: FloatArray) -> FloatArray:
         """The kernels, by a polynomial that is the same on every machine."""

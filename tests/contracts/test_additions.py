@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 from sketchshift.cli import main
+from sketchshift.engines.driver import merge_tables, table_to_bytes
 from sketchshift.errors import DataError, SpecError
 
 X = np.random.default_rng(0).normal(size=(300, 2))
@@ -249,14 +250,26 @@ def test_collections_of_a_new_engine_are_planned_and_sketched(rows, table):
     assert ss.sketch(table, SPEC, **by_name) == ss.sketch(TABLE, SPEC, **by_name)
 
 
-def test_collections_of_a_new_engine_are_sketched_by_key(table):
+def test_collections_of_a_new_engine_are_sketched_by_key(table, set_free):
     expected = ss.sketch_by(TABLE, "day", SPEC, columns=["x", "y"])
     planned = ss.sketch_by(TABLE, ["day", "w"], n_clusters=2)
 
     assert ss.sketch_by(table, "day", SPEC, columns=["x", "y"]) == expected
     assert ss.sketch_by(table, ["day", "w"], n_clusters=2) == planned
-    with pytest.raises(DataError, match=r"part 0: there are more than 3 slices by day"):
-        ss.sketch_by(table, "day", SPEC, columns=["x", "y"], max_slices=3)
+    set_free(1000)
+    with pytest.raises(DataError, match=r"part 0: \d slices by day .* need"):
+        ss.sketch_by(table, "day", SPEC, columns=["x", "y"])
+
+
+def test_tables_of_parts_that_memory_cannot_hold_together_are_refused(set_free):
+    halves = TABLE[:90], TABLE[90:]
+    tables = (ss.sketch_by(half, "day", SPEC, columns=["x", "y"]) for half in halves)
+    parts = [table_to_bytes(table) for table in tables]
+
+    set_free(0)
+
+    with pytest.raises(DataError, match=r"\d slices by day need"):
+        merge_tables(parts)
 
 
 def test_estimators_fit_collections_of_a_new_engine(rows):

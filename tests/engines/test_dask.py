@@ -223,7 +223,6 @@ def test_what_cannot_be_read_is_refused_before_anything_is_computed(tmp_path, fi
         (lambda: sketch(numbers, SPACE, sample_weight="w"), r"dask array of shape \(10,\)"),
         (lambda: sketch(numbers[:, 0], spec), "one dimension, not two"),
         (lambda: engine.DaskEngine(split_every=1), "'split_every' parameter"),
-        (lambda: ss.sketch_by(frame, "w", spec, max_slices=0), "'max_slices' parameter"),
         (lambda: ss.sketch_by(frame, frame["shop"], spec), "by must be the name of a column"),
         (lambda: ss.sketch_by(numbers, "w", spec), "to_dask_dataframe"),
         (lambda: ss.Sketcher(spec).update(frame), here),

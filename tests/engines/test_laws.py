@@ -108,10 +108,6 @@ def test_wrong_uses_end_in_a_sentence(engine, collection, spec):
         (lambda: sketch(nameless), "columns 'shop' .*cannot be read as numbers"),
         (lambda: sketch(spec, sample_weight=[1.0]), "the name of a column"),
         (lambda: sketch_by("month(x)", spec), "needs a column of dates"),
-        (
-            lambda: sketch_by("day", spec, max_slices=3),
-            r"^(partition \d|a block): there are more than 3 slices by day",
-        ),
         (lambda: ss.sketch(empty, spec), "no rows to sketch"),
         (lambda: ss.sketch_by(empty, "day", spec), "no rows to sketch"),
         (lambda: ss.plan(empty, 2, columns=["x"]), "no rows to plan on"),
@@ -133,5 +129,3 @@ def test_wrong_partitions_are_named_or_their_sum_is(engine, spec, tmp_path):
     ):
         ss.sketch(collection, spec)
     assert ss.sketch(collection, spec, on_invalid="skip").n_invalid == 1
-    with pytest.raises(ss.errors.DataError, match=r"^there are more than 3 slices by day"):
-        ss.sketch_by(engine.cut(collection), "day", spec, max_slices=3, on_invalid="skip")

@@ -55,7 +55,7 @@ def test_workers_with_a_gpu_give_the_same_bytes(engine, dataset, files, spec, ex
     if kernel == "cuda" and not pytest.importorskip("cupy").is_available():
         pytest.skip("needs a GPU")
     driver = Driver(engine(num_gpus=0.5, batch_size=900))
-    reading = Reading(spec, kernel=kernel, max_slices=10)
+    reading = Reading(spec, kernel=kernel)
 
     assert driver.sketch(dataset, reading).to_bytes() == expected.to_bytes()
     table = driver.sketch_by(dataset, add_keys(reading, "shop"))

@@ -252,5 +252,5 @@ def test_families_that_nobody_registered_travel_and_are_refused_when_rows_come()
     spec = spec_of().replaced(families={"unheard": {"a": [1.5], "b": None}})
 
     assert SketchSpec.from_json(spec.to_json()) == spec
-    with pytest.raises(SpecError, match="'unheard', a family that this process does not know"):
+    with pytest.raises(SpecError, match="'unheard', a family that is not known here"):
         ss.sketch(np.eye(2), spec)

@@ -95,7 +95,7 @@ UNREADABLE = {
     ),
     f'{{"schema":1,{ROWS}}}': "a sketch sums waves, cells or both, and this spec has neither.",
     f'{{"schema":1,{ROWS},{WAVES},"families":[]}}': "The 'families' parameter of SketchSpec must",
-    f'{{"schema":1,{ROWS},"families":{{"a":NaN}}}}': "The 'families' parameter of SketchSpec must",
+    f'{{"schema":1,{ROWS},"families":{{"a":NaN}}}}': """The "families['a']" parameter of SketchSpec""",
     f'{{"schema":1,{WAVES},"rows":{{"n_features":2,"scale":NaN}}}}': (
         "The 'scale' parameter of SketchSpec must be a finite"
     ),

@@ -20,6 +20,7 @@ import numpy as np
 
 import sketchshift as ss
 from sketchshift.data import Block
+from sketchshift.features.cells import Cells
 from sketchshift.kernels import CELL_REACH, PHASE_LIMIT, Centers, Runs, select_kernel
 from sketchshift.kernels.cpu import CpuKernel
 from sketchshift.kernels.cpu.library import variants
@@ -288,6 +289,26 @@ def draw_sketch(rng):
     return compute
 
 
+def draw_slices(rng):
+    """The way of rows with keys, in two blocks, to the bytes of each slice: waves and cells."""
+    n, d, m = draw_sizes(rng, 64)
+    centers = bring_within(draw_numbers(rng, (draw_size(rng, 60), d)), 1.0, CELL_REACH / 4)
+    spec = ss.SketchSpec(d, m, 1.0 + rng.random(), cells=Cells.of(centers))
+    X = draw_numbers(rng, (n, d)).astype(rng.choice(["f4", "f8"]))
+    weights = draw_weights(rng, n) if rng.random() < 0.5 else None
+    numbers = rng.integers(0, int(rng.integers(1, 80)), n)
+
+    def compute(kernel):
+        adder = RowAdder(spec, kernel, make_adders(spec, kernel))
+        for rows in np.array_split(np.argsort(numbers, kind="stable"), 2):
+            adder.add(Block(X, weights), rows, numbers[rows])
+        found, totals = adder.take()
+        parts = (Sketch(spec, spec.fingerprint, totals[i]) for i in range(len(found)))
+        return [found, *(part.to_bytes() for part in parts)]
+
+    return compute
+
+
 KINDS = {
     "dense": draw_dense,
     "structured": draw_structured,
@@ -297,6 +318,7 @@ KINDS = {
     "cells": draw_cells,
     "central": draw_central,
     "sketch": draw_sketch,
+    "slices": draw_slices,
 }
 
 

@@ -387,6 +387,13 @@ def test_single_rows_that_come_and_go_leave_few_parts_and_no_file_that_nobody_ne
     assert cube._log._newest_checkpoint().number == 128
 
 
+def test_a_table_that_memory_cannot_hold_is_refused(days, set_free):
+    set_free(1000)
+
+    with pytest.raises(DataError, match=r"slices by .* need .* Take fewer keys with by"):
+        days.table()
+
+
 def test_what_does_not_belong_to_a_cube_is_refused(days, tmp_path):
     texts = day_of.astype(str).astype(object) + np.array("x")
     unlike = IncompatibleSketchesError
@@ -401,7 +408,6 @@ def test_what_does_not_belong_to_a_cube_is_refused(days, tmp_path):
         (ConflictError, "already", lambda: Cube.create(days.path, SPEC)),
         (DataError, "no cube", lambda: Cube.open(tmp_path)),
         (DataError, "cannot merge by", lambda: days.table(by="weather")),
-        (DataError, "max_slices", lambda: days.table(max_slices=3)),
     ):
         with pytest.raises(error, match=words):
             act()

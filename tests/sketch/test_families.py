@@ -29,7 +29,7 @@ class PositiveFamily(FunctionFamily):
     name, lowest = "positive", 0.0
 
     def __init__(self, spec, limit):
-        super().__init__(1)
+        super().__init__(spec, 1)
         self.limit = limit
 
     def evaluate(self, values):
@@ -97,6 +97,59 @@ def test_integers_of_one_more_family_that_no_rows_left_are_refused():
         ss.Sketch.from_bytes(part.to_bytes())
     with pytest.raises(ss.errors.RemovalError, match="with sums that no rows have"):
         whole - part
+
+
+def test_functions_of_rows_beyond_all_reach_are_summed_where_outliers_hold_the_rows():
+    cells = ss.features.Cells.of(X[:5])
+    spec = SPEC.replaced(cells=cells)
+    rows = np.vstack([X, [[1e12, 0.0], [-1e12, 0.0]]])
+    whole = ss.sketch(rows, spec)
+
+    assert positive(whole) == expected(rows)
+    assert ss.Sketch.from_bytes(whole.to_bytes()) == whole
+    assert positive(whole - ss.sketch(rows[400:], spec)) == expected(rows[:400])
+    with pytest.raises(ss.errors.InvalidRowsError):
+        ss.sketch(rows, SPEC)
+
+
+class Wrong(FunctionFamily):
+    name = "wrong"
+
+    def __init__(self, spec, returns):
+        super().__init__(spec, 2)
+        self.returns = np.array(returns)
+
+    def evaluate(self, values):
+        return np.broadcast_to(self.returns, (len(values), *self.returns.shape))
+
+
+def test_functions_out_of_bounds_or_shape_are_refused_and_of_private_rows_cut():
+    register_family(Wrong)
+    for returns, message in (
+        ([0.0, 1.5], "must return numbers from -1 to 1. Got 1.5"),
+        ([0.0, -1.5], "Got -1.5"),
+        ([0.5], r"numbers of shape \(\d+, 2\). Got float64 of shape"),
+        (0.5, "Got float64 of shape"),
+        (["a", "b"], "Got <U1"),
+    ):
+        spec = SPEC.replaced(families={"wrong": {"returns": returns}})
+        with pytest.raises(ss.errors.SpecError, match=f"family 'wrong'.*{message}"):
+            ss.sketch(X, spec)
+    far = {"wrong": {"returns": [-5.0, 5.0]}}
+    sums = ss.sketch(X, PUBLIC.replaced(families=far)).integers("wrong")
+    assert sums.tolist() == [-len(X) << BITS, len(X) << BITS]
+
+
+def test_a_name_is_of_one_family():
+    register_family(PositiveFamily)  # a cell of a notebook runs again
+    with pytest.raises(ss.errors.SpecError, match="one that no family has"):
+        register_family(type("Other", (FunctionFamily,), {"name": "positive"}))
+    for name in ("waves", None):
+        with pytest.raises(ss.errors.SpecError, match="'name' parameter of register_family"):
+            register_family(type("Other", (FunctionFamily,), {"name": name}))
+    for families in (["positive"], {"positive": [1]}, {"positive": {"limit": X}}):
+        with pytest.raises(ss.errors.SpecError, match="families"):
+            SPEC.replaced(families=families)
 
 
 def test_the_families_of_a_spec_have_names_and_sizes():

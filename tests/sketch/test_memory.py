@@ -51,3 +51,28 @@ def test_twenty_million_rows_need_the_memory_of_two(tmp_path):
         peaks[millions] = min(peak_kilobytes(path, millions * MILLION) for _ in range(2))
 
     assert peaks[20] < 1.1 * peaks[2], peaks
+
+
+SLICES = """
+import resource, sys
+import numpy as np
+import sketchshift as ss
+n, rng = int(sys.argv[1]), np.random.default_rng(0)
+X, labels = rng.normal(size=(2_000_000, 10)), rng.integers(n, size=2_000_000)
+spec = ss.plan(X, n_clusters=10)
+ss.sketch_by(X[:1000], labels[:1000] % 3, spec)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+held = ss.sketch_by(X, labels, spec, n_threads=2).n_bytes
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before), held)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 1000, 9000, 100_000])
+def test_a_pass_by_key_needs_twice_the_memory_of_its_slices_and_a_block(n):
+    words = [sys.executable, "-c", SLICES, str(n)]
+
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+
+    peak, held = map(int, done.stdout.split())
+    assert peak < 2.0 * held + 100e6

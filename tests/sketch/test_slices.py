@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ from scipy import sparse
 import sketchshift as ss
 from sketchshift.errors import DataError, InvalidRowsError
 
+SLICES = import_module("sketchshift.sketch.slices")
 N = 3000
 SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5, columns=["x", "y"])
 ONE = ss.SketchSpec(n_features=1, sketch_size=8, bandwidth=1.0, columns=["x"])
@@ -195,14 +200,79 @@ def test_files_whose_keys_have_unlike_types_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
-def test_too_many_slices_are_too_many_on_any_number_of_threads(n_threads: int) -> None:
+def test_slices_that_memory_cannot_hold_are_refused_with_the_numbers(n_threads, set_free) -> None:
     """Sorted keys: no thread alone sees them all."""
     keys = np.repeat(np.arange(150), 2000)
     data = pa.table({"key": keys, "x": np.ones(len(keys))})
 
-    with pytest.raises(DataError, match="more than 149 slices by key"):
-        ss.sketch_by(data, "key", ONE, max_slices=149, n_threads=n_threads)
-    assert len(ss.sketch_by(data, "key", ONE, max_slices=150, n_threads=n_threads)) == 150
+    set_free(50_000)
+    with pytest.raises(DataError) as caught:
+        ss.sketch_by(data, "key", ONE, n_threads=n_threads)
+    assert str(caught.value) == (
+        "150 slices by key (such as 149) need 67.2 kB of memory, 448 bytes each, and there are "
+        "50 kB that this process may use. Take a coarser key, such as day(time), or a smaller "
+        "sketch_size; or add the rows to a cube (ss.live.Cube, sketchshift follow), which needs "
+        "1 GB for any number of slices."
+    )
+    set_free(70_000)
+    assert len(ss.sketch_by(data, "key", ONE, n_threads=n_threads)) == 150
+
+
+def test_slices_are_refused_at_the_block_that_would_be_too_much(set_free) -> None:
+    """What the blocks before it have taken counts as memory that the pass may use."""
+    blocks = ({"key": np.arange(i, i + 100), "x": np.ones(100)} for i in range(0, 10_000, 100))
+    read = []
+
+    def count(n_rows: int, share: float | None) -> None:
+        read.append(n_rows)
+
+    set_free(200_000)
+    with pytest.raises(DataError, match="slices by key"):
+        ss.sketch_by(map(pa.table, blocks), "key", ONE, progress=count)
+    assert 1 < len(read) < 10
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import sketchshift as ss
+X = np.random.default_rng(0).normal(size=(300_000, 4))
+spec = ss.plan(X, n_clusters=4)
+ss.sketch_by(X[:10_000], np.arange(10_000) % 3, spec)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]), resource.RLIM_INFINITY))
+try:
+    print(len(ss.sketch_by(X, np.arange(len(X)) // int(sys.argv[2]), spec)))
+except ss.errors.DataError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's limits")
+@pytest.mark.parametrize(
+    ("rows", "found"), [(100, "3000"), (2, r"150,000 slices by key .* need \d+ MB of memory")]
+)
+def test_a_process_of_little_memory_ends_with_a_sentence_and_not_without_memory(rows, found):
+    words = [sys.executable, "-c", LIMITED, str(2**28), str(rows)]
+
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+
+    assert re.match(found, done.stdout), done.stdout
+
+
+def test_threads_do_not_hold_slices_of_few_rows_more_than_once(monkeypatch) -> None:
+    """In each block, a third of the slices has most of the rows."""
+    held: dict[int, list[float]] = {1: [], 8: []}
+    each = np.arange(9000)
+    keys = [np.repeat(each, np.where(each // 3000 == i % 3, 15, 1)) for i in range(4)]
+    tables = [pa.table({"key": k, "x": np.ones(len(k))}) for k in keys]
+    for n_threads, sizes in held.items():
+        monkeypatch.setattr(
+            SLICES, "check_room", lambda *given, to=sizes: to.append(given[3]) or 0.0
+        )
+        ss.sketch_by(iter(tables), "key", ONE, n_threads=n_threads)
+
+    assert held[8][-1] < 1.2 * held[1][-1]
 
 
 def test_many_columns_of_a_key_are_as_many_slices_as_there_are_values() -> None:

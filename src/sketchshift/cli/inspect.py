@@ -140,7 +140,7 @@ def _table(record: Mapping[str, Any]) -> list[str]:
         rows += [("columns", f"{record['n_features']:,} without names")]
     rows += [("cells", "none" if record["cells"] is None else record["cells"]["sentence"])]
     for name in _OF_SPEC:
-        value = record[name]
+        value = record.get(name)
         if value is not None and value is not False and value != _USUAL.get(name):
             rows += [(_TITLES.get(name, name.replace("_", " ")), _in_words(value))]
     return align([*rows, ("fingerprint", record["fingerprint"])])
@@ -148,7 +148,7 @@ def _table(record: Mapping[str, Any]) -> list[str]:
 
 _OF_SPEC = (
     *("columns", "sketch_size", "bandwidth", "law", "structured"),
-    *("far_share", "seed", "precision", "center", "scale", "origin"),
+    *("far_share", "seed", "precision", "center", "scale", "origin", "families"),
 )
 _USUAL = {"law": "gaussian", "far_share": 0.0, "precision": "float32"}
 _TITLES = {"sketch_size": "sketch size m"}

@@ -184,6 +184,7 @@ def spec_record(spec: SketchSpec) -> dict[str, Any]:
         "scale": spec.rows.scale,
         "cells": None if spec.cells is None else _cells_record(spec, spec.cells),
         "origin": None if spec.rows.ball is None else _ball_record(spec.rows.ball),
+        **({"families": [name for name, _ in spec.families]} if spec.families else {}),
     }
 
 

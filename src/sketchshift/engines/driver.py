@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,7 @@ from sketchshift.sketch import Sketch, Sketcher, SketchTable
 from sketchshift.sketch.plan import draw_sample, plan_sample
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.sketcher import check_result, sketcher_for
-from sketchshift.sketch.slices import slices_of
+from sketchshift.sketch.slices import check_room, slices_of
 
 __all__ = [
     "Driver",
@@ -47,8 +47,6 @@ __all__ = [
     "table_of_partition",
     "thin_out",
 ]
-
-T = TypeVar("T", Sketch, SketchTable)
 
 
 class Driver:
@@ -92,8 +90,7 @@ class Driver:
         reading.require_spec()
         check_keys(reading)
         reading = self._guard(collection, reading)
-        merge = partial(merge_tables, reading=reading)
-        result = self._read(sketch_partition_by, merge, collection, reading)
+        result = self._read(sketch_partition_by, merge_tables, collection, reading)
         if result is None:
             raise DataError("there are no rows to sketch. Check the path or the filter.")
         table = table_from_bytes(result)
@@ -282,39 +279,33 @@ def merge_sketches(parts: Iterable[bytes | None]) -> bytes | None:
     parts : iterable of bytes or None
         Sketches, taken one at a time.
     """
-    merged = _add_up(Sketch.from_bytes(part) for part in parts if part is not None)
+    merged: Sketch | None = None
+    for part in parts:
+        if part is not None:
+            sketch = Sketch.from_bytes(part)
+            merged = sketch if merged is None else merged + sketch
     return None if merged is None else merged.to_bytes()
 
 
-def merge_tables(parts: Iterable[bytes | None], reading: Reading) -> bytes | None:
+def merge_tables(parts: Iterable[bytes | None]) -> bytes | None:
     """The table of several parts together; None if there are no parts.
 
     Parameters
     ----------
     parts : iterable of bytes or None
         Of :func:`table_to_bytes`, taken one at a time.
-    reading : Reading
-        Says how many slices are too many, where each partition has few enough.
     """
-    merged = _add_up(table_from_bytes(part) for part in parts if part is not None)
-    if merged is None:
-        return None
-    if len(merged) > reading.max_slices:
-        msg = (
-            f"there are more than {reading.max_slices:,} slices by {', '.join(reading.key_names)}, "
-            "and each is a sketch. Take a coarser key, such as day(time), or allow more with "
-            "max_slices."
-        )
-        raise DataError(msg)
-    return table_to_bytes(merged)
-
-
-def _add_up(parts: Iterable[T]) -> T | None:
-    """The sum of sketches or tables, taken one at a time; None if there are none."""
-    total: T | None = None
+    merged: SketchTable | None = None
     for part in parts:
-        total = part if total is None else total + part
-    return total
+        if part is None:
+            continue
+        table = table_from_bytes(part)
+        if merged is not None:
+            held = merged.n_bytes + table.n_bytes
+            check_room(len(merged) + len(table), table.by, 3.0 * held, held)
+            table = merged + table
+        merged = table
+    return None if merged is None else table_to_bytes(merged)
 
 
 def merge_plan_rows(parts: Iterable[bytes | None], planning: Planning) -> bytes | None:

@@ -240,8 +240,6 @@ def sketch_frame(
     df: DataFrame,
     by: str | Sequence[str],
     spec: SketchSpec,
-    *,
-    max_slices: int = 10_000,
     **options: Any,
 ) -> DataFrame:
     """The sketches of a frame by key, left in Spark: to be written, joined or selected from.
@@ -252,8 +250,6 @@ def sketch_frame(
         Classic or Connect. The executors need this package.
     by, spec
         As in :func:`sketchshift.sketch_by`.
-    max_slices : int, default=10_000
-        Most values of the key in one partition: its worker holds a sketch for each.
     **options
         ``columns``, ``sample_weight``, ``on_invalid`` and ``kernel``, as in
         :func:`sketchshift.sketch_by`.
@@ -264,7 +260,7 @@ def sketch_frame(
         Columns of the key, ``count`` and ``sketch``, as
         :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
     """
-    reading = add_keys(Reading(spec, max_slices=max_slices, **options), by)
+    reading = add_keys(Reading(spec, **options), by)
     reading.require_spec()
     check_keys(reading)
     partitions = SparkEngine().partitions(df, reading)

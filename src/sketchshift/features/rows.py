@@ -268,6 +268,13 @@ class Rows:
         values = _to_directions(X, kernel) if self.onto == "sphere" else X
         kernel.normalise(values, self.center_vector, self.per_unit, rows, squared_norms)
 
+    def normalised(self, X: RealArray) -> FloatArray:
+        """Return rows ``X`` (n, d) normalised, as they are summed to the bit: O(n d)."""
+        values = np.ascontiguousarray(X)
+        rows, squared_norms = np.empty(values.shape), np.empty(len(values))
+        self.normalise(values, select_kernel("cpu"), rows, squared_norms)
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: what has its default is left out."""
         content: dict[str, Any] = {"n_features": self.n_features}

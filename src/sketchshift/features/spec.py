@@ -233,12 +233,11 @@ class SketchSpec:
                 must = f"made for {counted(d, 'column')}"
                 raise parameter_error(CALLER, name, must, part)
         if isinstance(families, Mapping):
-            try:
-                families = [(name, to_canonical(families[name])) for name in sorted(families)]
-            except (TypeError, ValueError) as cause:
-                must = f"names with parameters that JSON can hold ({cause})"
-                raise parameter_error(CALLER, "families", must, families) from None
-        own: tuple[Any, ...] = (rows, waves, cells, spread, tuple(families), noise)
+            families = [(name, _check_parameters(name, families[name])) for name in families]
+        elif not isinstance(families, tuple):
+            must = "parameters by name of the family"
+            raise parameter_error(CALLER, "families", must, families)
+        own: tuple[Any, ...] = (rows, waves, cells, spread, tuple(sorted(families)), noise)
         for field, value in zip(dataclasses.fields(self), own, strict=True):
             object.__setattr__(self, field.name, value)
         self._check_together()
@@ -319,6 +318,11 @@ class SketchSpec:
         """Whether all products of two columns are kept, or the squares alone."""
         return self.has_moments and self.n_features <= FULL_COVARIANCE_FEATURES
 
+    def parameters(self, family: str) -> dict[str, Any]:
+        """Parameters of a registered ``family``, by its name."""
+        found: dict[str, Any] = json.loads(dict(self.families)[family])
+        return found
+
     @property
     def frequencies(self) -> Frequencies:
         """The frequencies, drawn on first use: O(m d)."""
@@ -392,15 +396,12 @@ class SketchSpec:
         known |= {"spread": (self.spread, "columns")} if self.axes is None else {}
         for name, (value, default) in known.items():
             if value != default:
-                text = repr(value)
-                parts.append(
-                    f"{name}={text if len(text) <= _SHOWN else text[: _SHOWN - 3] + '...'}"
-                )
+                parts.append(f"{name}={_shortened(repr(value))}")
         if self.cells is not None:
             parts.append(f"cells={self.cells.n_cells}")
         if self.axes is not None:
             parts.append(f"axes={self.axes.n_axes}")
-        parts += [name for name, _ in self.families]
+        parts += [f"{name}={_shortened(text)}" for name, text in self.families]
         if rows.recipe is not None:
             kinds = dict.fromkeys(part.kind for part in rows.recipe.parts)
             parts.append(f"recipe={'+'.join(kinds)}")
@@ -492,6 +493,22 @@ class SketchSpec:
             "noise": Spectrum.from_dict,
         }
         return cls.of(rows, **{name: makers[name](part) for name, part in content.items()})
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def _check_parameters(name: Any, parameters: Any) -> str:
+    """Return parameters of a family as canonical JSON."""
+    if not isinstance(name, str) or not isinstance(parameters, Mapping):
+        must = "an object of parameters by name, such as {'limit': 1.0}"
+        raise parameter_error(CALLER, f"families[{name!r}]", must, parameters)
+    try:
+        return to_canonical(dict(parameters))
+    except (TypeError, ValueError) as cause:
+        must = f"what JSON can hold ({cause}): pass arrays as lists, by .tolist()"
+        raise parameter_error(CALLER, f"families[{name!r}]", must, parameters) from None
 
 
 def to_canonical(content: Any) -> str:

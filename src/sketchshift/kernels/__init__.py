@@ -21,6 +21,7 @@ from sketchshift.kernels.contract import (
     Matcher,
     Runs,
 )
+from sketchshift.kernels.memory import free_memory
 from sketchshift.kernels.select import processors, select_kernel
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Kernel",
     "Matcher",
     "Runs",
+    "free_memory",
     "processors",
     "select_kernel",
 ]

@@ -61,7 +61,7 @@ from sketchshift.sketch.keys import number_groups, parse, stack_keys
 from sketchshift.sketch.reading import Reading
 from sketchshift.sketch.sketch import Sketch, check_same_spec
 from sketchshift.sketch.sketcher import Progress, sketcher_for
-from sketchshift.sketch.slices import tables_of
+from sketchshift.sketch.slices import check_room, tables_of
 from sketchshift.sketch.stored import stack_all
 from sketchshift.sketch.table import COUNT, SketchTable, check_names
 from sketchshift.sketch.totals import Layout, Sums, Totals
@@ -79,6 +79,7 @@ FEW_PARTS = 16
 MOST_TIDIED = 2**24
 """Bytes of a part beyond which only :meth:`Cube.compact` puts it together with others."""
 
+FEWER_KEYS = "Take fewer keys with by, or select some slices with where."
 PLANNED = "planned"
 """What of the reading says how the plan was made, and not how rows are read."""
 
@@ -355,7 +356,7 @@ class Cube:
         """How rows are read."""
         keys = parse(self.by) if self.by else ()
         how = {name: value for name, value in self.reading.items() if name != PLANNED}
-        return Reading(self.spec, keys=keys, max_slices=2**32, **how)
+        return Reading(self.spec, keys=keys, **how)
 
     def merge(self, where: str | None = None) -> Sketch:
         """The sketch of the rows that are left, or of the slices among them that meet a condition.
@@ -381,13 +382,7 @@ class Cube:
         totals = self._checked_sums(self._read(add).totals())
         return Sketch(self.spec, self.spec.fingerprint, totals)
 
-    def table(
-        self,
-        where: str | None = None,
-        by: str | Sequence[str] | None = None,
-        *,
-        max_slices: int = 100_000,
-    ) -> SketchTable:
+    def table(self, where: str | None = None, by: str | Sequence[str] | None = None) -> SketchTable:
         """Slices, added up by some of their keys.
 
         Parameters
@@ -396,13 +391,11 @@ class Cube:
             As in :meth:`merge`.
         by : str, sequence of str or None
             Keys to keep; None: all.
-        max_slices : int, default=100_000
-            More slices than that are an error, as they would fill the memory.
 
         Returns
         -------
         table : SketchTable
-            Without slices of which no rows are left.
+            Without slices of which no rows are left. More than would fit in memory are an error.
         """
         if not self.by:
             raise DataError("the cube has no keys, and so no table. Take the sketch: cube.merge().")
@@ -412,13 +405,10 @@ class Cube:
         def add(state: State) -> tuple[Any, Sums]:
             selection = self._select(state, where)
             groups, numbers = number_groups(selection.own_keys.select(names))
-            if len(groups) > max_slices:
-                msg = (
-                    f"there are {len(groups):,} slices by {listed(names)}, and at most "
-                    f"{max_slices:,} are held. Take fewer keys with by, select some with where, or "
-                    "allow more with max_slices."
-                )
-                raise DataError(msg)
+            layout, most = self._layout, 4 * len(groups) * self._layout.most_digits
+            of_cells = min(selection.n_bytes, most)
+            needed = 2.0 * (layout.bytes_of(len(groups), 0) + of_cells)
+            check_room(len(groups), names, needed, fix=FEWER_KEYS)
             sums = Sums(self._layout, len(groups))
             self._add(selection, sums, numbers)
             return groups, sums
@@ -737,6 +727,11 @@ class _Selection:
         for i in np.flatnonzero(np.diff(ends)).tolist():
             own = slice(ends[i], ends[i + 1])
             yield self.records[i], self.indexes[i], own, some[own] - self.starts[i]
+
+    @property
+    def n_bytes(self) -> float:
+        """Of the selected slices in the parts, if all of a part are of one size."""
+        return sum(len(rows) * part.n_bytes / part.n_slices for part, _, _, rows in self.by_part())
 
     def add_to(self, sums: Sums, groups: IntArray) -> bool:
         """Add all slices to the groups (n,) that they belong to, and say whether rows went."""

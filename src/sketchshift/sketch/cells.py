@@ -351,6 +351,11 @@ class CellSlots:
         self._n = 0
         self.sums: IntArray = np.zeros((0, self._width), dtype=np.int64)
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the sums and of their places."""
+        return self.sums.nbytes + self._pairs.nbytes + self._table.nbytes
+
     def places(self, slots: IntArray, cells: IntArray, n_slots: int) -> IntArray:
         """Where rows of some slots and cells are summed; new places begin with zeros."""
         if n_slots > len(self._table):
@@ -362,7 +367,9 @@ class CellSlots:
         places = flat[pairs]
         is_new = places < 0
         if is_new.any():
-            new = np.unique(pairs[is_new])
+            new = pairs[is_new]
+            flat[new] = np.arange(len(new))  # of equal pairs one is left
+            new = new[flat[new] == np.arange(len(new))]
             self._make_room(self._n + len(new))
             flat[new] = np.arange(self._n, self._n + len(new))
             self._pairs[self._n : self._n + len(new)] = new
@@ -372,7 +379,7 @@ class CellSlots:
 
     def _make_room(self, n: int) -> None:
         if n > len(self._pairs):
-            size = n + n // 2
+            size = n + n // 8
             self._pairs.resize(size, refcheck=False)
             self.sums.resize((size, self._width), refcheck=False)
 
@@ -395,6 +402,11 @@ class CellAdder:
         self._limit, shape = np.float32(centers.limit), (len(centers.centers), centers.width)
         self._slots, self._n_pending = CellSlots(*shape), 0
         self._shape, self._sums = shape, EntrySums(family)
+
+    @property
+    def n_bytes(self) -> int:
+        """See :class:`FamilyAdder`."""
+        return self._slots.n_bytes + self._sums.n_bytes
 
     def add(self, rows: WeightedRows) -> WeightedRows | None:
         """Add rows to what is pending; return those that are in no cell."""

@@ -144,6 +144,11 @@ class _ClippedAdder:
         self._accumulate, self._family = accumulate, family
         self._slots = CellSlots(*family.full_shape)
 
+    @property
+    def n_bytes(self) -> int:
+        """See :class:`FamilyAdder`."""
+        return self._slots.n_bytes
+
     def add(self, rows: WeightedRows) -> None:
         """Add rows at once: sums of so few of them are exact in float64."""
         labels, _ = self._accumulate.nearest(rows.values.astype(np.float32))

@@ -7,6 +7,7 @@ through all families without knowing them.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from sketchshift._registry import added
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift._validation import parameter_error
 from sketchshift.errors import SpecError
@@ -113,6 +115,10 @@ class WeightedRows:
 class FamilyAdder(Protocol):
     """Adds rows to the integers of one family; one for each thread."""
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the sums so far."""
+
     def add(self, rows: WeightedRows) -> WeightedRows | None:
         """Add rows to their slices; return those that are left for outliers."""
 
@@ -130,6 +136,11 @@ class SlotSums:
     def __init__(self, *shape: int) -> None:
         self.shape = shape
         self._array: IntArray = np.zeros((0, *shape), dtype=np.int64)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the sums."""
+        return self._array.nbytes
 
     def reach(self, n: int) -> IntArray:
         """Make room for n slots; return the array of these."""
@@ -251,7 +262,14 @@ class FunctionFamily(Family):
     """Sums of bounded functions of the rows, in steps of 2**-22: :meth:`evaluate` is all there is.
 
     A row of weight w adds rint(2**22 w f(x')) for each function f; whole weights count as so many
-    rows.
+    rows. Private releases hold these sums, too: of private rows, functions are cut to their bounds.
+
+    Parameters
+    ----------
+    spec : SketchSpec
+        Of the sketch.
+    *shape : int
+        Of the sums; one for each function.
 
     Attributes
     ----------
@@ -260,18 +278,44 @@ class FunctionFamily(Family):
     """
 
     lowest = -1.0
+    zones = frozenset(Zone)
 
-    def __init__(self, *shape: int) -> None:
+    def __init__(self, spec: SketchSpec, *shape: int) -> None:
         self.shape = shape
         self.row_square = self.n_integers << (2 * BITS)
+        self._is_private = spec.rows.ball is not None
 
     @abstractmethod
     def evaluate(self, values: FloatArray) -> FloatArray:
-        """Return the functions at normalised rows ``values`` (n, d), from -1 to 1: (n, w).
+        """Return the functions at some normalised rows ``values`` (n, d): (n, w), numbers or bool.
 
-        The numbers must be the same on every machine: sums, products and square roots are, and
-        ``exponential`` and ``logarithm`` of ``features.stream``; ``numpy.exp`` is not.
+        w is the product of the shape. The numbers must depend on each row alone and be the same on
+        every machine: sums, products and square roots are, and ``exponential`` and ``logarithm`` of
+        ``features.stream``; ``numpy.exp`` is not. Threads share the family.
         """
+
+    def checked(self, values: FloatArray) -> FloatArray:
+        """Return the functions at ``values``, or an error that names this family."""
+        values.flags.writeable = False  # the next family sees them, too
+        found = np.asarray(self.evaluate(values))
+        shape = len(values), self.n_integers
+        if found.shape != shape or found.dtype.kind not in "bif":
+            msg = (
+                f"evaluate of the family {self.name!r} must return numbers of shape {shape}. Got "
+                f"{found.dtype} of shape {found.shape}."
+            )
+            raise SpecError(msg)
+        numbers = found.astype(np.float64)
+        if self._is_private:  # no error may depend on a private row
+            return np.clip(np.nan_to_num(numbers, nan=0.0), self.lowest, 1.0)
+        if not ((numbers >= self.lowest) & (numbers <= 1.0)).all():
+            worst = numbers[~((numbers >= self.lowest) & (numbers <= 1.0))][0]
+            msg = (
+                f"evaluate of the family {self.name!r} must return numbers from {self.lowest:g} to "
+                f"1. Got {worst}. Divide by a bound, or cut with np.clip."
+            )
+            raise SpecError(msg)
+        return numbers
 
     def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that evaluate a few rows at a time."""
@@ -280,7 +324,8 @@ class FunctionFamily(Family):
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Sums of what lies within bounds lie within as many times the weight."""
         sums = to_floats(totals.dense[self.name], self.n_digits)
-        most = (totals.weights + u) * (1.0 + 1e-9)
+        beyond = 2.0**BITS * totals.outlying(Zone.BEYOND)
+        most = (totals.weights + beyond + u) * (1.0 + 1e-9)
         lows, highs = sums.min(axis=1), sums.max(axis=1)
         return np.asarray((lows >= self.lowest * most) & (highs <= most))
 
@@ -297,7 +342,7 @@ class _FunctionAdder(SlotSums):
         for some, slot in rows.runs:
             for first in range(some.start, some.stop, self._step):
                 part = slice(first, min(first + self._step, some.stop))
-                numbers = 2.0**BITS * self._family.evaluate(values[part])
+                numbers = 2.0**BITS * self._family.checked(values[part])
                 if rows.shares is not None:
                     numbers = numbers * rows.shares[part, None]
                 totals[slot] += np.rint(numbers).astype(np.int64).sum(axis=0) << rows.digit
@@ -307,6 +352,7 @@ FAMILIES: list[Callable[[SketchSpec], Family | None]] = []
 """What makes each family that a spec asks for, or None, in the order of the file."""
 
 
+BUILT_IN = ("waves", "moments", "cells", "outliers", "partial", "clipped")
 REGISTERED: dict[str, Callable[..., Family]] = {}
 """What makes each family that others registered, by its name."""
 
@@ -319,17 +365,28 @@ def register_family(family: type[Family]) -> type[Family]:
     family : type
         A :class:`Family` with a name that no other has, made as ``family(spec, **parameters)``.
         Parameters are what JSON can hold. They are part of the spec, so sketches with others do
-        not merge. Whoever reads a sketch must have imported the module that registers its families.
+        not merge. Whoever reads a sketch must have imported the module that registers its families,
+        or have it named by an entry point of the group ``sketchshift.plugins``.
 
     Returns
     -------
     family : type
         The same, so that this is a decorator, too.
     """
-    if family.name in REGISTERED and REGISTERED[family.name] is not family:
-        raise parameter_error("register_family", "name", "one that no family has", family.name)
-    REGISTERED[family.name] = family
+    name = getattr(family, "name", None)
+    if not isinstance(name, str) or name in BUILT_IN:
+        must = f"a text, and none of {', '.join(BUILT_IN)}"
+        raise parameter_error("register_family", "name", must, name)
+    known = REGISTERED.get(name)
+    if known is not None and _home_of(known) != _home_of(family):
+        must = "one that no family has"
+        raise parameter_error("register_family", "name", must, name)
+    REGISTERED[name] = family  # the same class once more, where a module is loaded again
     return family
+
+
+def _home_of(family: Any) -> tuple[str, str]:
+    return family.__module__, family.__qualname__
 
 
 def families_of(spec: SketchSpec) -> list[Family]:
@@ -337,14 +394,19 @@ def families_of(spec: SketchSpec) -> list[Family]:
     found = [family for make in FAMILIES if (family := make(spec)) is not None]
     for name, parameters in spec.families:
         if name not in REGISTERED:
+            added("plugins")
+        if name not in REGISTERED:
             msg = (
-                f"the plan sums {name!r}, a family that this process does not know. Import the "
-                "module that registers it first: `import sketchshift_papers`, or your own."
+                f"the plan sums {name!r}, a family that is not known here. Import the module that "
+                "registers it, or install the package that names this module as an entry point of "
+                "the group 'sketchshift.plugins'."
             )
             raise SpecError(msg)
+        make, own = REGISTERED[name], json.loads(parameters)
         try:
-            found.append(REGISTERED[name](spec, **json.loads(parameters)))
+            inspect.signature(make).bind(spec, **own)
         except TypeError as cause:
             msg = f"the family {name!r} does not take the parameters of this plan ({cause})."
             raise SpecError(msg) from None
+        found.append(make(spec, **own))
     return found

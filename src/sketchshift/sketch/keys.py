@@ -240,7 +240,7 @@ class KeyNumbers:
     """Numbers the keys of all blocks of a pass, in the order in which they come."""
 
     def __init__(self) -> None:
-        self._typed: dict[tuple[Any, ...], _TypedKeys] = {}
+        self._typed: dict[tuple[Any, ...], tuple[IntArray, list[Any]]] = {}
         self.n = 0
 
     def number(self, columns: Sequence[Any]) -> IntArray:
@@ -251,35 +251,26 @@ class KeyNumbers:
         columns : sequence of Arrow arrays of n values
             As :func:`normalise_column` makes them; their types may be others in each block.
         """
-        numbers, first = number_rows(columns)
-        different = [column.take(pa.array(first)) for column in columns]
         types = tuple(column.type for column in columns)
-        typed = self._typed.setdefault(types, _TypedKeys(types))
-        own = typed.find(different, self.n)
-        self.n = max(self.n, int(own.max(initial=-1)) + 1)
-        return own[numbers]
+        none = np.zeros(0, dtype=np.int64), [column.slice(0, 0) for column in columns]
+        numbers, known = self._typed.get(types, none)
+        joined = [pa.concat_arrays(pair) for pair in zip(known, columns, strict=True)]
+        codes, first = number_rows(joined)  # those known come first, and are all different
+        codes, n_new = codes[len(numbers) :], len(first) - len(numbers)
+        if n_new or types not in self._typed:
+            numbers = np.append(numbers, np.arange(self.n, self.n + n_new))
+            self._typed[types] = numbers, [column.take(pa.array(first)) for column in joined]
+            self.n += n_new
+        return numbers[codes]
+
+    def last(self) -> str:
+        """The newest key."""
+        _, columns = max(self._typed.values(), key=lambda typed: int(typed[0].max(initial=-1)))
+        return ", ".join(str(column[len(column) - 1]) for column in columns)
 
     def columns(self) -> list[tuple[IntArray, list[Any]]]:
         """The keys so far: of each combination of types the numbers, and the columns."""
-        return [(typed.numbers, typed.columns) for typed in self._typed.values()]
-
-
-class _TypedKeys:
-    """Different keys of columns of certain types, in the order in which they came."""
-
-    def __init__(self, types: Sequence[Any]) -> None:
-        self.columns = [pa.nulls(0, kind) for kind in types]
-        self.numbers = np.zeros(0, dtype=np.int64)
-
-    def find(self, columns: Sequence[Any], n: int) -> IntArray:
-        """Numbers of some keys; those that are new get them from n on."""
-        joined = [pa.concat_arrays(pair) for pair in zip(self.columns, columns, strict=True)]
-        codes, first = number_rows(joined)  # those known come first, and are all different
-        n_known = len(self.numbers)
-        if len(first) > n_known:
-            self.columns = [column.take(pa.array(first)) for column in joined]
-            self.numbers = np.append(self.numbers, np.arange(n, n + len(first) - n_known))
-        return self.numbers[codes[n_known:]]
+        return list(self._typed.values())
 
 
 def number_groups(keys: Any) -> tuple[Any, IntArray]:

@@ -202,6 +202,11 @@ class _MomentAdder:
         self._lanes = SlotSums(_DIGITS * self._size)
         self._has_partial = self._has_lanes = False
 
+    @property
+    def n_bytes(self) -> int:
+        """See :class:`FamilyAdder`."""
+        return sum(own.n_bytes for own in (self._weights, *self._limbs, self._lanes))
+
     def add(self, rows: WeightedRows) -> None:
         """Add the moments of the rows to what is pending."""
         runs, is_partial, added = rows.runs, rows.shares is not None, self._weights_of(rows)

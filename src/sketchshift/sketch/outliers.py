@@ -239,6 +239,11 @@ class _OutlierAdder:
         self._kernel, self._origins, self._axes = kernel, origins, family.axes
         self._family, self._sums = family, EntrySums(family)
 
+    @property
+    def n_bytes(self) -> int:
+        """See :class:`FamilyAdder`."""
+        return self._sums.n_bytes
+
     def add(self, rows: WeightedRows) -> None:
         """Add rows at once."""
         values = self._kernel.on_host(rows.values)

@@ -57,8 +57,6 @@ class Reading:
         The columns of the key, where sketches are made by key.
     labels : array of shape (N,) or None
         The keys themselves, where they are no columns.
-    max_slices : int
-        As in :func:`sketchshift.sketch_by`.
     has_schema : bool
         Whether all partitions of a collection are known to have their columns in one order.
     where : str or None
@@ -72,7 +70,6 @@ class Reading:
     kernel: str = "auto"
     keys: Sequence[Key] = ()
     labels: Any = None
-    max_slices: int = 1
     has_schema: bool = True
     where: str | None = None
 
@@ -81,7 +78,6 @@ class Reading:
             raise parameter_error("sketch", "spec", "a SketchSpec", self.spec)
         caller = "plan" if self.spec is None else "sketch"
         check_choice(caller, "on_invalid", self.on_invalid, ("raise", "skip"))
-        check_integer("sketch_by", "max_slices", self.max_slices, 1, 2**32)
         make_request(self.columns, None, None)  # refuses what is no list of names
         names = None if self.spec is None else self.spec.rows.names
         if self.columns is not None and names is not None and self._meant != self._of_spec:

@@ -323,8 +323,9 @@ class Sketch(AnySketch):
 
         Returns
         -------
-        integers : int64 array
-            Of the family's shape, in its steps: of waves and of functions 2**-22.
+        integers : array
+            Of the family's shape, in its steps: of waves and of functions int64 in steps of
+            2**-22. Of outliers a mapping.
         """
         if name not in self._totals.layout.by_name:
             names = listed(list(self._totals.layout.by_name))

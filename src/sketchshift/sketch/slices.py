@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sketchshift._text import size_in_words
 from sketchshift._typing import IntArray
 from sketchshift.data import Block, Source
 from sketchshift.data.open import ask
 from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
+from sketchshift.kernels import Runs, free_memory
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan
 from sketchshift.sketch.keys import (
@@ -30,7 +32,6 @@ from sketchshift.sketch.keys import (
     parse,
     parse_numbers,
     read_keys,
-    to_stream,
 )
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.rows import RowAdder
@@ -44,10 +45,25 @@ from sketchshift.sketch.sketcher import (
 from sketchshift.sketch.table import SketchTable, from_pieces
 from sketchshift.sketch.totals import Layout, Totals
 
-__all__ = ["add_keys", "key_table", "read_slices", "sketch_by", "slices_of", "tables_of"]
+__all__ = [
+    "add_keys",
+    "check_room",
+    "key_table",
+    "read_slices",
+    "sketch_by",
+    "slices_of",
+    "tables_of",
+]
 
 ROWS_A_THREAD = 4096
 """Of a block, at least: fewer are summed before another thread would have begun."""
+
+COARSER = (
+    "Take a coarser key, such as day(time), or a smaller sketch_size; or add the rows to a cube "
+    "(ss.live.Cube, sketchshift follow), which needs 1 GB for any number of slices."
+)
+MADE_OF = 2.0
+"""Memory until slices are a table, in sizes of the table, at most: most of it is there twice."""
 
 
 def sketch_by(
@@ -65,7 +81,6 @@ def sketch_by(
     query: str | None = None,
     where: str | None = None,
     sample_weight: Any = None,
-    max_slices: int = 10_000,
     n_threads: int | None = None,
     on_invalid: str = "raise",
     kernel: str = "auto",
@@ -89,17 +104,16 @@ def sketch_by(
     columns, query, where, sample_weight
         As in :func:`sketchshift.sketch`. A column of the key is sketched only if the spec or
         ``columns`` names it.
-    max_slices : int, default=10_000
-        More values than that are an error: a key such as a time to the second would fill the
-        memory with sketches of a few rows.
     n_threads, on_invalid, kernel, progress, checkpoint
         As in :func:`sketchshift.sketch`.
 
     Returns
     -------
     table : SketchTable
-        Its slices merge into ``ss.sketch(data, spec)``, bit for bit. O(N m d) time, O(m + d^2)
-        memory for each slice and thread.
+        Its slices merge into ``ss.sketch(data, spec)``, bit for bit. O(N m d) time. Memory is
+        that of a block and up to twice that of the table: O(m + d^2) for each slice, and O(d)
+        for each of its cells. Slices that would not fit in what this process may use are an
+        error before the memory is taken.
 
     Examples
     --------
@@ -115,9 +129,7 @@ def sketch_by(
         raise DataError(msg)
     options = {"sketch_size": sketch_size, "seed": seed, "standardize": standardize}
     planning = Planning.instead_of(spec, n_clusters, **options, cells=cells, metric=metric)
-    reading = Reading(
-        spec, columns, sample_weight, on_invalid, kernel, max_slices=max_slices, where=where
-    )
+    reading = Reading(spec, columns, sample_weight, on_invalid, kernel, where=where)
     reading = add_keys(reading, by)
     data = ask(data, query)
     names = [by] if isinstance(by, str) else list(by) if reading.keys else None
@@ -153,8 +165,11 @@ def slices_of(source: Source, reading: Reading) -> SketchTable:
     return slices.table()
 
 
+FROZEN = 1024
+"""Slices that are written to a checkpoint at a time."""
+
 HELD_BYTES = 2**29
-"""Of sums that :func:`tables_of` has in memory at a time, about."""
+"""Of sums that :func:`tables_of` has in memory at a time, about; less where memory is short."""
 
 
 def tables_of(
@@ -177,12 +192,13 @@ def tables_of(
         Keys that come again later are in a later table, too.
     """
     slices = None
-    most = max(1, HELD_BYTES // (8 * Layout.of(reading.require_spec()).width))
+    held = min(HELD_BYTES, free_memory() / 8.0)
+    most = max(1, int(held / (8 * Layout.of(reading.require_spec()).width)))
     for block in report_blocks(source, progress):
         for span in spans(len(block.values), most):
             slices = slices or _Slices(source, reading, n_threads)
             slices.add(iter([block.cut(span)]))
-            if slices.n_keys > most:
+            if slices.numbers.n > most:
                 yield slices.table()
                 slices = None
     if slices is not None:
@@ -196,12 +212,13 @@ class _Slices:
 
     def __init__(self, source: Source, reading: Reading, n_threads: int | None) -> None:
         self._sketcher, self._reading = sketcher_for(reading, n_threads), reading
-        self._keys, self._numbers = reading.keys, KeyNumbers()
+        self._keys, self.numbers = reading.keys, KeyNumbers()
         self._new_adder = self._sketcher.adders(source)
         self._adders: list[RowAdder] = []
         self._pieces: list[tuple[IntArray, Totals]] = []  # numbers of keys, and their totals
         self._names = tuple(reading.key_names)  # none where they are labels
         self._written = set(self._names)  # those that came so in every block
+        self._granted = 0.0  # bytes that need no question
 
     def add(self, blocks: Iterator[Block]) -> None:
         """Add all blocks; the rows of each are sorted by key and shared out among threads."""
@@ -209,43 +226,48 @@ class _Slices:
             pending: list[Future[None]] = []
             before = None
             for block in blocks:
-                numbers = self._number(block)
-                kind = np.uint16 if self.n_keys <= 2**16 else np.int64  # what sorts in less time
-                order = np.argsort(numbers.astype(kind), kind="stable")
+                n_before = self.numbers.n
+                parts = self._share(self._number(block))
                 _wait_for(pending, before, self._new_adder)
-                pending, before = self._share(pool, block, order, numbers[order]), block
+                self._check_room(self.numbers.n - n_before, len(block.values))
+                adders = zip(self._adders, parts, strict=True)
+                pending = [pool.submit(adder.add, block, *part) for adder, part in adders]
+                before = block
             _wait_for(pending, before, self._new_adder)
-
-    @property
-    def n_keys(self) -> int:
-        """Number of slices so far."""
-        return self._numbers.n
 
     def _number(self, block: Block) -> IntArray:
         """The number of the key of each row."""
         columns = read_keys(block.keys, self._keys)
         self._names = self._names or tuple(columns)
         self._written &= find_number_keys(block.keys, self._keys)
-        numbers = self._numbers.number(list(columns.values()))
-        self.check_many()
-        return numbers
+        return self.numbers.number(list(columns.values()))
 
-    def _share(
-        self, pool: ThreadPoolExecutor, block: Block, order: IntArray, numbers: IntArray
-    ) -> list[Future[None]]:
-        """Let each thread add as many rows; a slice may lie with two of them."""
-        n_parts = min(self._sketcher.n_threads, 1 + len(order) // ROWS_A_THREAD)
-        while len(self._adders) < n_parts:
+    def _share(self, numbers: IntArray) -> list[tuple[IntArray, IntArray]]:
+        """Rows for each thread, sorted by key, and their keys.
+
+        A slice lies with one thread, always the same, so that it is in memory once. Rows of large
+        slices are shared out among all.
+        """
+        order = _sort(numbers, self.numbers.n)
+        numbers = numbers[order]
+        wanted = min(self._sketcher.n_threads, 1 + len(order) // ROWS_A_THREAD)
+        while len(self._adders) < wanted:
             self._adders.append(self._new_adder())
-        parts = zip(np.array_split(order, n_parts), np.array_split(numbers, n_parts), strict=True)
-        adders = zip(self._adders, parts, strict=False)
-        return [pool.submit(adder.add, block, *part) for adder, part in adders]
+        n = len(self._adders)
+        if n == 1:
+            return [(order, numbers)]
+        runs = Runs.of(numbers)
+        threads = np.where(runs.lengths < ROWS_A_THREAD, runs.slots % n, n).astype(np.uint16)
+        of_rows = np.repeat(threads, runs.lengths)
+        for thread, some in enumerate(np.array_split(np.flatnonzero(of_rows == n), n)):
+            of_rows[some] = thread
+        parts = (np.flatnonzero(of_rows == thread) for thread in range(n))
+        return [(order[part], numbers[part]) for part in parts]
 
     def table(self) -> SketchTable:
-        """The slices, sorted by key."""
-        keys = key_table(self._numbers, self._names, self._written)
-        self._pieces += [adder.take() for adder in self._adders]
-        pieces = [(totals, numbers) for numbers, totals in self._pieces]
+        """The slices, sorted by key; begins anew."""
+        keys = key_table(self.numbers, self._names, self._written)
+        pieces, self._pieces = [*self._pieces, *(adder.take() for adder in self._adders)], []
         return from_pieces(keys, pieces, self._sketcher.spec)
 
     def result(self) -> SketchTable:
@@ -259,9 +281,15 @@ class _Slices:
     def freeze(self) -> tuple[dict[str, Any], bytes]:
         """The table of the slices so far, as a stream of Arrow; the pass goes on with it."""
         table = self.table()
-        self._pieces = []
         self._take_over(table)
-        return {"written": sorted(self._written)}, to_stream(table.to_arrow())
+        sink = pa.BufferOutputStream()
+        options = pa.ipc.IpcWriteOptions(compression="zstd")  # there is a plan in each sketch
+        with pa.ipc.new_stream(
+            sink, table._span(0, 0).to_arrow().schema, options=options
+        ) as writer:
+            for span in spans(len(table), FROZEN):
+                writer.write(table._span(span.start, span.stop).to_arrow())
+        return {"written": sorted(self._written)}, bytes(sink.getvalue())
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
@@ -275,23 +303,67 @@ class _Slices:
     def _take_over(self, table: SketchTable) -> None:
         if table.totals is not None and len(table):
             columns = [column.combine_chunks() for column in table.keys.columns]
-            self._pieces.append((self._numbers.number(columns), table.totals))
+            self._pieces.append((self.numbers.number(columns), table.totals))
 
-    def check_many(self) -> None:
-        """Refuse more slices than allowed, with the value of a key as an example."""
-        most = self._reading.max_slices
-        if self._numbers.n <= most:
-            return
-        last = max(self._numbers.columns(), key=lambda typed: int(typed[0].max()))
-        example = ", ".join(str(column[len(column) - 1]) for column in last[1])
-        is_private = self._sketcher.spec.rows.ball is not None
-        such_as = "" if is_private else f" (such as {example})"
-        msg = (
-            f"there are more than {most:,} slices by {', '.join(self._names)}{such_as}"
-            ", and each is a sketch. Take a coarser key, such as day(time), or allow more with "
-            "max_slices."
-        )
-        raise DataError(msg)
+    def _check_room(self, n_new: int, n_rows: int) -> None:
+        """Refuse a block whose slices would not fit in memory, before its rows are added."""
+        spec, layout = self._sketcher.spec, Layout.of(self._sketcher.spec)
+        n_cells = 0 if spec.cells is None else spec.cells.n_cells
+        held = sum(adder.n_bytes for adder in self._adders)
+        held += sum(totals.n_bytes for _, totals in self._pieces)
+        more = layout.bytes_of(n_new, min(n_rows, self.numbers.n * n_cells))
+        needed, example = MADE_OF * (held + more), None if spec.rows.ball else self.numbers.last
+        if needed > self._granted:  # to ask takes as long as to add a hundred rows
+            most = check_room(self.numbers.n, self._names, needed, held, example)
+            self._granted = most / 2.0
+
+
+def check_room(
+    n: int,
+    names: Sequence[str],
+    needed: float,
+    held: float = 0.0,
+    example: Callable[[], str] | None = None,
+    fix: str = COARSER,
+) -> float:
+    """Refuse slices that would not fit in the memory that this process may use.
+
+    Parameters
+    ----------
+    n : int
+        Slices.
+    names : sequence of str
+        Columns of their key.
+    needed, held : float
+        Bytes that they take until they are a table, and those of them that are taken already.
+    example : callable or None
+        Gives a value of the key; None where messages must not show one.
+    fix : str
+        What to do instead.
+
+    Returns
+    -------
+    most : float
+        Bytes that slices may take.
+    """
+    most = held + free_memory()
+    if needed <= most:
+        return most
+    such_as = "" if example is None else f" (such as {example()})"
+    msg = (
+        f"{n:,} slices by {', '.join(names)}{such_as} need {size_in_words(int(needed))} of memory, "
+        f"{size_in_words(int(needed / n))} each, and there are {size_in_words(int(most))} that "
+        f"this process may use. {fix}"
+    )
+    raise DataError(msg)
+
+
+def _sort(numbers: IntArray, n: int) -> IntArray:
+    """A stable order of numbers below n: by their halves, which sort in linear time."""
+    order: IntArray = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if n > 2**16:
+        order = order[np.argsort((numbers[order] >> 16).astype(np.uint16), kind="stable")]
+    return order
 
 
 def _wait_for(
@@ -300,12 +372,9 @@ def _wait_for(
     """Wait until all parts of a block are added; an error names the first bad row of the block."""
     wait(pending)
     for future in pending:
-        try:
-            future.result()
-        except DataError:
-            assert block is not None
+        if block is not None and isinstance(future.exception(), DataError):
             new_adder().add(block)  # raises, and counts rows as they lie there
-            raise
+        future.result()
 
 
 @contextmanager
@@ -338,15 +407,11 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
     typed = numbers.columns()
     try:
         if not typed:  # no block came
-            columns: list[Any] = [[] for _ in names]
-        else:
-            columns = typed[0][1] if len(typed) == 1 else _join_types(typed)
-        return pa.table(
-            {
-                name: _key_array(column, name in written)
-                for name, column in zip(names, columns, strict=True)
-            }
-        )
+            return pa.table({name: [] for name in names})
+        order = pa.array(np.argsort(np.concatenate([own for own, _ in typed])))
+        alike = zip(*(columns for _, columns in typed), strict=True)
+        columns = [_join(parts, n in written) for n, parts in zip(names, alike, strict=True)]
+        return pa.table(columns, names=list(names)).take(order)
     except pa.ArrowException as cause:
         msg = (
             f"the keys {list(names)} have another type in some blocks or files ({cause}). Convert "
@@ -355,25 +420,15 @@ def key_table(numbers: KeyNumbers, names: Sequence[str], written: Set[str]) -> A
         raise DataError(msg) from cause
 
 
-def _join_types(typed: Sequence[tuple[IntArray, list[Any]]]) -> list[Any]:
-    """Lists of scalars that keep their types, in the order of their numbers."""
-    order = np.argsort(np.concatenate([numbers for numbers, _ in typed])).tolist()
-    alike = zip(*(columns for _, columns in typed), strict=True)
-    joined = ([scalar for part in parts for scalar in part] for parts in alike)
-    return [[scalars[i] for i in order] for scalars in joined]
+def _join(parts: Sequence[Any], may_be_numbers: bool) -> Any:
+    """Values of one key, in one type; those of a part that are all missing have none.
 
-
-def _key_array(scalars: Any, may_be_numbers: bool) -> Any:
-    """Values of one key, in one type.
-
-    Where all of a file's keys are missing, they have no type of their own. Where numbers of one
-    file stand beside the texts of another, all are texts, unless all of these are numbers, too.
+    Where numbers of one file stand beside the texts of another, all are texts, unless all of these
+    are numbers, too.
     """
-    if isinstance(scalars, pa.Array):
-        is_text = pa.types.is_string(scalars.type)
-        return parse_numbers(scalars) if may_be_numbers and is_text else scalars
-    typed = [None if pa.types.is_null(scalar.type) else scalar for scalar in scalars]
-    if not may_be_numbers or not any(pa.types.is_string(scalar.type) for scalar in scalars):
-        return pa.array(typed)
-    texts = [None if scalar is None else scalar.cast(pa.string()) for scalar in typed]
-    return parse_numbers(pa.array(texts, pa.string()))
+    are_parsed = may_be_numbers and any(pa.types.is_string(part.type) for part in parts)
+    if are_parsed:
+        parts = [part.cast(pa.string()) for part in parts]
+    tables = [pa.table({"key": part}) for part in parts]
+    joined = pa.concat_tables(tables, promote_options="default").column(0)
+    return parse_numbers(joined) if are_parsed else joined

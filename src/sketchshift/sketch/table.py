@@ -110,6 +110,11 @@ class SketchTable:
         return self.totals.layout.spec
 
     @property
+    def n_bytes(self) -> int:
+        """Memory of the integers."""
+        return 0 if self.totals is None else self.totals.n_bytes
+
+    @property
     def counts(self) -> IntArray:
         """Number of rows of each slice."""
         return np.zeros(0, np.int64) if self.totals is None else self.totals.counts[:, 0].copy()
@@ -212,6 +217,11 @@ class SketchTable:
         rows = find_rows(self._with_counts(), condition)
         totals = None if self.totals is None else self.totals.take(np.asarray(rows, dtype=np.int64))
         return SketchTable(self.keys.take(rows), totals, self.fingerprint)
+
+    def _span(self, first: int, last: int) -> SketchTable:
+        """Slices that follow each other, which share their integers with these."""
+        totals = None if self.totals is None else self.totals.span(first, last)
+        return SketchTable(self.keys.slice(first, last - first), totals, self.fingerprint)
 
     def merge(self) -> Sketch:
         """The sketch of the rows of all slices."""
@@ -456,16 +466,16 @@ def from_totals(keys: Any, totals: Totals | None, fingerprint: str) -> SketchTab
 
 
 def from_pieces(
-    keys: Any, pieces: Sequence[tuple[Totals, IntArray]], spec: SketchSpec
+    keys: Any, pieces: Sequence[tuple[IntArray, Totals]], spec: SketchSpec
 ) -> SketchTable:
-    """Return a table of slices that came in pieces.
+    """Return a table of slices that came in pieces, which are empty afterwards.
 
     Parameters
     ----------
     keys : Arrow table of n rows
         Columns of the key, in any order; those that are equal add up.
     pieces : sequence of tuple
-        Totals, and the row of the keys that each of their slices has.
+        The row of the keys that each slice of some totals has, and these totals.
     spec : SketchSpec
         Of all.
     """
@@ -474,8 +484,8 @@ def from_pieces(
     keys = normalise_keys(keys)
     groups, numbers = group_keys(keys)
     none = Totals.zero(spec, 0), np.zeros(0, dtype=np.int64), 1
-    moved = [(totals, numbers[rows], 1) for totals, rows in pieces]
-    totals = Totals.sum([none, *moved], len(groups))
+    moved = [(totals, numbers[rows], 1) for rows, totals in pieces]
+    totals = Totals.sum([none, *moved], len(groups), emptied=True)
     totals.check_capacity()
     return SketchTable(groups, totals, spec.fingerprint)
 

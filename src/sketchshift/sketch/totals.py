@@ -99,6 +99,11 @@ class Layout:
         of_cell = sum(family.width for family in self.sparse if family.id_width == 1)
         return self.width + (0 if cells is None else cells.n_cells * of_cell)
 
+    def bytes_of(self, n_slices: int, n_entries: int) -> int:
+        """Memory of some slices that have so many cells with rows in all, but for outliers."""
+        of_cell = sum(4 + family.width for family in self.sparse if family.id_width == 1)
+        return 4 * (n_slices * self.width + n_entries * of_cell)
+
     @cached_property
     def header_end(self) -> bytes:
         """The spec as the header of a file has it."""
@@ -133,6 +138,11 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of names and integers."""
+        return int(self.names.nbytes + self.digits.nbytes)
 
     def __getitem__(self, some: Any) -> Entries:
         return Entries(self.names[some], self.digits[some])
@@ -170,6 +180,11 @@ class EntrySums:
 
     def __init__(self, family: Family) -> None:
         self._family, self._pieces = family, [Entries.none(family)]
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of all pieces."""
+        return sum(piece.n_bytes for piece in self._pieces)
 
     def add(self, entries: Entries, digit: int = 0) -> None:
         """Add entries in range, 2**digit times."""
@@ -279,8 +294,8 @@ class Totals(AnyTotals):
     @property
     def n_bytes(self) -> int:
         """Memory of the integers."""
-        entries = sum(own.names.nbytes + own.digits.nbytes for own in self.entries.values())
-        return int(sum(own.nbytes for own in self.dense.values()) + entries)
+        dense = sum(own.nbytes for own in self.dense.values())
+        return int(dense + sum(own.n_bytes for own in self.entries.values()))
 
     def __getitem__(self, i: int) -> Totals:
         """Return slice i alone."""
@@ -330,7 +345,9 @@ class Totals(AnyTotals):
         return cls(first.layout, np.concatenate([p.counts for p in pieces]), dense, entries)
 
     @classmethod
-    def sum(cls, pieces: Sequence[tuple[Totals, IntArray, int]], n_groups: int) -> Totals:
+    def sum(
+        cls, pieces: Sequence[tuple[Totals, IntArray, int]], n_groups: int, *, emptied: bool = False
+    ) -> Totals:
         """Add up slices in groups.
 
         Parameters
@@ -339,6 +356,8 @@ class Totals(AnyTotals):
             Of one layout: totals, the group (n,) of each of their slices, and 1 or -1.
         n_groups : int
             G.
+        emptied : bool
+            Whether to empty the pieces on the way: at most one family is held twice.
 
         Returns
         -------
@@ -360,17 +379,20 @@ class Totals(AnyTotals):
             lanes = np.zeros((len(several), family.width), dtype=np.int64)
             for own, groups, sign in pieces:
                 _put(own.dense[family.name], groups, numbers[groups], digits, lanes, sign)
+                if emptied:
+                    del own.dense[family.name]
             digits[several] = carry(lanes, family.n_digits)
         for family in result.layout.sparse:
-            found = []
+            found = [Entries.none(family)]
             for own, groups, sign in pieces:
                 moved = own.entries[family.name].renumbered(groups)
                 if sign < 0:
                     moved.digits = carry(-moved.digits.astype(np.int64), family.n_digits)
                 found.append(moved)
-            result.entries[family.name] = sum_entries(
-                [Entries.none(family), *found], family.n_digits
-            )
+                if emptied:
+                    del own.entries[family.name]
+                del moved
+            result.entries[family.name] = sum_entries(found, family.n_digits)
         return result
 
     def sum_by(self, groups: IntArray, n_groups: int) -> Totals:
@@ -513,9 +535,10 @@ class Sums:
         return self._sum
 
 
-def sum_entries(pieces: Sequence[Entries], n_digits: int) -> Entries:
-    """Add up the entries of one name; none is 0 afterwards."""
-    pieces = [piece for piece in pieces if len(piece)] or pieces[:1]
+def sum_entries(given: list[Entries], n_digits: int) -> Entries:
+    """Add up the entries of one name; none of the sums is 0, and the list is emptied."""
+    pieces = [piece for piece in given if len(piece)] or given[:1]
+    given.clear()
     joined = np.concatenate([piece.names for piece in pieces])
     order, starts = _runs(joined)
     if len(pieces) == 1 and len(starts) == len(order) and _is_identity(order):
@@ -528,11 +551,10 @@ def sum_entries(pieces: Sequence[Entries], n_digits: int) -> Entries:
     numbers = np.full(len(starts), -1)
     numbers[several] = np.arange(len(several))
     lanes = np.zeros((len(several), digits.shape[1]), dtype=np.int64)
-    first = 0
-    for piece in pieces:
-        own = places[first : first + len(piece)]
+    while pieces:  # the last first: each is let go as soon as it is added
+        piece = pieces.pop()
+        own, places = places[-len(piece) :], places[: -len(piece)]
         _put(piece.digits, own, numbers[own], digits, lanes)
-        first += len(piece)
     digits[several] = carry(lanes, n_digits)
     return _drop_zeros(Entries(joined[order[starts]], digits))
 
