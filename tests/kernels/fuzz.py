@@ -293,7 +293,7 @@ def draw_slices(rng):
     """The way of rows with keys, in two blocks, to the bytes of each slice: waves and cells."""
     n, d, m = draw_sizes(rng, 64)
     centers = bring_within(draw_numbers(rng, (draw_size(rng, 60), d)), 1.0, CELL_REACH / 4)
-    spec = ss.SketchSpec(d, m, 1.0 + rng.random(), cells=Cells.of(centers))
+    spec = ss.SketchSpec(d, m, 1.0 + rng.random()).replaced(cells=Cells.of(centers))
     X = draw_numbers(rng, (n, d)).astype(rng.choice(["f4", "f8"]))
     weights = draw_weights(rng, n) if rng.random() < 0.5 else None
     numbers = rng.integers(0, int(rng.integers(1, 80)), n)
