@@ -43,7 +43,7 @@ def files(data, sketch, tmp_path):
     }
     sketch.save(paths["sketch"])
     private.save(paths["private sketch"])
-    table.to_parquet(paths["table"])
+    table.save(paths["table"])
     paths["plan"].write_text(SPEC.to_json())
     ss.sketch(data, SPEC, checkpoint=paths["pass"])
     ss.sketch_by(data, "day", SPEC, checkpoint=paths["slices"])
@@ -87,7 +87,7 @@ def test_a_folder_is_read_as_a_table(data, tmp_path):
     table = ss.sketch_by(data, "day", SPEC)
     (tmp_path / "slices").mkdir()
     for day in range(6):
-        table.where(f"day = {day}").to_parquet(tmp_path / "slices" / f"{day}.parquet")
+        table.where(f"day = {day}").save(tmp_path / "slices" / f"{day}.parquet")
 
     assert ss.load(tmp_path / "slices") == table
 

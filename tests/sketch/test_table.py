@@ -47,7 +47,7 @@ def test_slices_merge_by_some_columns_of_the_key(table):
 
 def test_equal_tables_make_equal_files(table, tmp_path):
     for name in ("a", "b"):
-        table.to_parquet(tmp_path / name)
+        table.save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -61,6 +61,7 @@ EXPORTS = {
     "batches": lambda arrow: arrow.to_reader(max_chunksize=5),
     "a batch": lambda arrow: arrow.combine_chunks().to_batches()[0],
     "dictionaries": lambda arrow: arrow.set_column(1, "shop", arrow["shop"].dictionary_encode()),
+    "plans as texts": lambda arrow: arrow.set_column(3, "plan", arrow["plan"].cast("string")),
     "no counts": lambda arrow: arrow.drop_columns(["count"]),
 }
 
@@ -85,7 +86,11 @@ def test_whatever_exports_arrow_gives_the_table_back(export, table):
             "more than one column 'key'. Select each once",
         ),
         (pa.table({"key": [1], "sketch": ["text"]}), "holds string, not bytes"),
-        (pa.table({"sketch": [b""]}), "at least one column of keys.*Select the columns of the key"),
+        (pa.table({"key": [1], "sketch": [b""]}), "a column 'plan' of text.*Select it"),
+        (
+            pa.table({"plan": ["{}"], "sketch": [b""]}),
+            "at least one column of keys.*Select the columns of the key",
+        ),
     ],
 )
 def test_what_is_no_table_is_refused_with_a_sentence(data, words):
@@ -241,19 +246,22 @@ def test_a_damaged_sketch_is_named_by_its_row(table):
     data = arrow["sketch"].to_pylist()
     data[4] = data[4][:-1] + bytes([data[4][-1] ^ 1])
     with pytest.raises(SketchFormatError, match="row 4 of the table"):
-        ss.SketchTable.from_arrow(arrow.set_column(3, "sketch", [data]))
+        ss.SketchTable.from_arrow(arrow.set_column(4, "sketch", [data]))
 
 
 def test_a_file_that_is_not_parquet_is_refused(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"no table")
+    with pytest.raises(SketchFormatError, match=r"t.parquet: the first bytes are not those of"):
+        ss.load(tmp_path / "t.parquet")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 no table")
     with pytest.raises(DataError, match=r"cannot read .*t.parquet' as a Parquet file"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet")
+        ss.load(tmp_path / "t.parquet")
 
 
 def test_a_key_named_count_cannot_be_stored(tmp_path):
     table = ss.SketchTable.of(pa.table({"count": [1]}), (ss.sketch(X, SPEC),))
     with pytest.raises(DataError, match="Rename it"):
-        table.to_parquet(tmp_path / "t.parquet")
+        table.save(tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()
 
 

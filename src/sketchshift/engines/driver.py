@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 import sketchshift.errors
 from sketchshift._typing import IntArray
@@ -96,7 +95,7 @@ class Driver:
         result = self._read(sketch_partition_by, merge, collection, reading)
         if result is None:
             raise DataError("there are no rows to sketch. Check the path or the filter.")
-        table = table_from_bytes(result)
+        table = SketchTable.from_bytes(result)
         check_result(table.merge(), is_weighted=reading.is_weighted)
         return table
 
@@ -167,7 +166,7 @@ def sketch_partition(partition: Any, reading: Reading, *, where: str) -> bytes:
 def sketch_partition_by(partition: Any, reading: Reading, *, where: str) -> bytes | None:
     """The table of :func:`table_of_partition`, as bytes."""
     table = table_of_partition(partition, reading, where=where)
-    return None if table is None else table_to_bytes(table)
+    return None if table is None else table.to_bytes()
 
 
 def table_of_partition(partition: Any, reading: Reading, *, where: str) -> SketchTable | None:
@@ -292,11 +291,11 @@ def merge_tables(parts: Iterable[bytes | None], reading: Reading) -> bytes | Non
     Parameters
     ----------
     parts : iterable of bytes or None
-        Of :func:`table_to_bytes`, taken one at a time.
+        Of :meth:`SketchTable.to_bytes`, taken one at a time.
     reading : Reading
         Says how many slices are too many, where each partition has few enough.
     """
-    merged = _add_up(table_from_bytes(part) for part in parts if part is not None)
+    merged = _add_up(SketchTable.from_bytes(part) for part in parts if part is not None)
     if merged is None:
         return None
     if len(merged) > reading.max_slices:
@@ -306,7 +305,7 @@ def merge_tables(parts: Iterable[bytes | None], reading: Reading) -> bytes | Non
             "max_slices."
         )
         raise DataError(msg)
-    return table_to_bytes(merged)
+    return merged.to_bytes()
 
 
 def _add_up(parts: Iterable[T]) -> T | None:
@@ -372,20 +371,6 @@ class _Drawn:
             arrays = {"weights": None, **file}
         columns = arrays.pop("columns", None)
         return cls(None if columns is None else tuple(columns.tolist()), PartSample(**arrays))
-
-
-def table_to_bytes(table: SketchTable) -> bytes:
-    """A table as a stream of Arrow, with the types of its keys."""
-    rows, sink = table.to_arrow(), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    return bytes(sink.getvalue())
-
-
-def table_from_bytes(data: bytes) -> SketchTable:
-    """What :func:`table_to_bytes` wrote."""
-    with pa.ipc.open_stream(data) as stream:
-        return SketchTable.from_arrow(stream.read_all())
 
 
 # Errors of workers, for engines that report them as text.

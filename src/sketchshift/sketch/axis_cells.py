@@ -9,9 +9,8 @@ u         rows that were added, a whole weight counted as often as it says
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -53,11 +52,6 @@ class AxisCellFamily(GridFamily):
         """Adders that share the kernel's table of centers."""
         accumulate = kernel.cells(self._centers)
         return lambda: CellAdder(self, kernel, accumulate, self._centers)
-
-    def split(self, octets: Any) -> Sequence[Any]:
-        """Weights, sums, squares."""
-        d = self._spec.n_features
-        return octets[..., :1, :], octets[..., 1 : 1 + d, :], octets[..., 1 + d :, :]
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""

@@ -30,7 +30,6 @@ from sketchshift.sketch.keys import (
     parse,
     parse_numbers,
     read_keys,
-    to_stream,
 )
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.rows import RowAdder
@@ -261,7 +260,7 @@ class _Slices:
         table = self.table()
         self._pieces = []
         self._take_over(table)
-        return {"written": sorted(self._written)}, to_stream(table.to_arrow())
+        return {"written": sorted(self._written)}, table.to_bytes()
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
@@ -327,7 +326,7 @@ def read_slices(position: dict[str, Any], integers: bytes) -> SketchTable:
 
 
 def _read_table(integers: bytes, names: tuple[str, ...]) -> SketchTable:
-    table = SketchTable.from_arrow(pa.ipc.open_stream(integers).read_all())
+    table = SketchTable.from_bytes(integers)
     if table.by != names:
         raise ValueError(f"keys of {list(table.by)}")
     return table

@@ -1,13 +1,13 @@
 """Many sketches of one plan, one for each slice of the data: a day, a customer, both.
 
-As an Arrow or Parquet table it has the columns of the key, ``count`` and ``sketch``, the bytes
-of a sketch file, so that every engine of SQL can store, select and hand them on.
+As an Arrow or Parquet table it has the columns of the key, ``count``, ``plan``, which is the same
+in all rows, and ``sketch``, the bytes of a slice, so that every engine of SQL can store, select and
+hand them on.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,19 +18,21 @@ from typing import Any
 import numpy as np
 
 from sketchshift._html import Cell, Row, bar, card, curve, facts, fold, grid, note
+from sketchshift._paths import Place
 from sketchshift._text import counted, listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
-from sketchshift._writing import write_atomically
+from sketchshift._writing import opened_atomically
 from sketchshift.errors import DataError, IncompatibleSketchesError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.file import PARQUET_START, encode, register_kind
+from sketchshift.sketch.file import PARQUET_START, check_ending, plan_text, register_kind
+from sketchshift.sketch.packing import pack_slices
 from sketchshift.sketch.sketch import Sketch, check_same_spec
 from sketchshift.sketch.totals import Totals
 
 __all__ = ["SketchTable"]
 
-COUNT, SKETCH = "count", "sketch"
+COUNT, PLAN, SKETCH = "count", "plan", "sketch"
 SLICES_SHOWN = 14  # in a notebook
 BLOCK = 64  # slices that are added up for windows
 _ROWS_AT_ONCE = 1024  # slices that a reader of a file may skip together
@@ -40,7 +42,7 @@ _ROWS_AT_ONCE = 1024  # slices that a reader of a file may skip together
 class SketchTable:
     """One sketch for each slice of a dataset.
 
-    Made by :func:`sketchshift.sketch_by` or :meth:`from_parquet`. Any slices of it merge into
+    Made by :func:`sketchshift.sketch_by` or :func:`sketchshift.load`. Any slices of it merge into
     the sketch of their rows, bit for bit as if only these had been read.
 
     Attributes
@@ -314,15 +316,19 @@ class SketchTable:
         return from_totals(self.keys.select(names), self.totals, self.fingerprint)
 
     def to_arrow(self) -> Any:
-        """An Arrow table with the columns of the key, ``count`` and ``sketch`` (binary)."""
+        """An Arrow table with the columns of the key, ``count``, ``plan`` and ``sketch``."""
         import pyarrow as pa
 
-        each = range(len(self))
-        files = (
-            [] if self.totals is None else [encode(self.fingerprint, self.totals, i) for i in each]
-        )
-        sketches = pa.array(files, pa.binary())
-        return self._with_counts().append_column(SKETCH, sketches)
+        chunks, plans = [], []
+        if self.totals is not None:
+            plans = [plan_text(self.fingerprint, self.totals.layout).decode()]
+            for data, ends in pack_slices(self.totals, self.fingerprint):
+                buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
+                chunks.append(pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers))
+        codes = pa.array(np.zeros(len(self), np.int32))
+        plan = pa.DictionaryArray.from_arrays(codes, pa.array(plans, pa.string()))
+        table = self._with_counts().append_column(PLAN, plan)
+        return table.append_column(SKETCH, pa.chunked_array(chunks, pa.binary()))
 
     @classmethod
     def from_arrow(cls, table: Any, *, where: str | None = None) -> SketchTable:
@@ -331,9 +337,8 @@ class SketchTable:
         Parameters
         ----------
         table : Arrow table, or frame or result that exports one
-            Of pyarrow, DuckDB, Polars, pandas or whatever has ``__arrow_c_stream__``. Its column
-            ``sketch`` holds sketches as bytes; all others but ``count`` are the key. Rows with
-            equal keys are added up.
+            Of pyarrow, DuckDB, Polars, pandas or whatever has ``__arrow_c_stream__``. All columns
+            but ``plan``, ``sketch`` and ``count`` are the key. Rows with equal keys are added up.
         where : str or None
             As in :meth:`where`; other sketches are not looked at, unless it names ``count``.
 
@@ -349,62 +354,49 @@ class SketchTable:
             parts = join_parts(select_parts(reader, reader.schema, where))
         return from_totals(*parts)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+    def to_bytes(self) -> bytes:
+        """The table as a stream of Arrow: what checkpoints hold and engines send."""
+        from sketchshift.sketch.keys import to_stream
+
+        return to_stream(self.to_arrow())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SketchTable:
+        """Read what :meth:`to_bytes` gave, as :meth:`from_arrow` does."""
+        import pyarrow as pa
+
+        with pa.ipc.open_stream(data) as stream:
+            return cls.from_arrow(stream)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a Parquet file: all of it is there afterwards, or nothing changed.
 
         Parameters
         ----------
         path : path
-            Usually ``*.parquet``. An existing file is replaced.
+            Usually ``*.parquet``; never ``*.sketch``. An existing file is replaced.
         """
         import pyarrow.parquet as pq
 
-        buffer = io.BytesIO()
-        # of zstd, whose window holds many sketches, the plan in each of them costs next to nothing
-        pq.write_table(
-            self.to_arrow(),
-            buffer,
-            use_dictionary=list(self.by),
-            compression="zstd",
-            row_group_size=_ROWS_AT_ONCE,
-        )
-        write_atomically(path, buffer.getvalue())
-
-    @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        where: str | None = None,
-        max_bytes: int = 2**30,
-    ) -> SketchTable:
-        """Read a Parquet file of sketches, a few rows at a time.
-
-        Parameters
-        ----------
-        path : path
-            What :meth:`to_parquet`, ``sketchshift sketch --by`` or an engine wrote; of a folder
-            all files.
-        where : str or None
-            As in :meth:`where`; other sketches are not looked at, unless it names ``count``.
-        max_bytes : int, default=2**30
-            What the sketches read and their keys may take together. A small file may hold a
-            large table; one that holds more is refused.
-
-        Returns
-        -------
-        table : SketchTable
-            As :meth:`from_arrow` makes it. Up to three times ``max_bytes`` of memory.
-        """
-        from sketchshift.sketch.stored import join_parts, read_parts
-
-        check_integer("from_parquet", "max_bytes", max_bytes, 1, 2**62)
-        return from_totals(*join_parts(read_parts(path, where, max_bytes=max_bytes)))
+        check_ending(path, ".parquet", "a table of sketches")
+        rows = self.to_arrow()
+        with opened_atomically(path) as file:
+            pq.write_table(
+                rows,
+                file,
+                use_dictionary=[*self.by, PLAN],
+                dictionary_pagesize_limit=2**30,  # the plan is written once, however large
+                compression="zstd",
+                compression_level=-1,  # the integers are packed already
+                row_group_size=_ROWS_AT_ONCE,
+                write_statistics=[*self.by, COUNT],
+                write_page_checksum=True,
+            )
 
     def _with_counts(self) -> Any:
         import pyarrow as pa
 
-        clashes = [name for name in self.by if name in (COUNT, SKETCH)]
+        clashes = [name for name in self.by if name in (COUNT, PLAN, SKETCH)]
         if clashes:
             msg = f"the key has a column {clashes[0]!r}, which the table needs. Rename it."
             raise DataError(msg)
@@ -424,7 +416,14 @@ def _key_in_words(key: Any) -> str:
     return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
-register_kind(PARQUET_START, "a table of sketches", SketchTable.from_parquet)
+def _load(path: Place, where: str | None = None, max_bytes: int = 2**30) -> SketchTable:
+    from sketchshift.sketch.stored import join_parts, read_parts
+
+    check_integer("load", "max_bytes", max_bytes, 1, 2**62)
+    return from_totals(*join_parts(read_parts(path, where, max_bytes=max_bytes)))
+
+
+register_kind(PARQUET_START, "a table of sketches", _load)
 
 
 def from_totals(keys: Any, totals: Totals | None, fingerprint: str) -> SketchTable:
@@ -519,7 +518,7 @@ def _open_stream(data: Any) -> Iterator[Any]:
         msg = (
             f"cannot read {type(data).__name__} as a table of sketches. Pass an Arrow table, or a "
             "frame or result that gives one: of DuckDB, Polars or pandas. Collect a lazy frame "
-            "first; from_parquet reads files."
+            "first; ss.load reads files."
         )
         raise DataError(msg)
     try:

@@ -79,13 +79,6 @@ class Layout:
         return CAPACITY_BITS if self.spec.axes is None else WIDE_CAPACITY_BITS
 
     @cached_property
-    def most_digits(self) -> int:
-        """Digits of a slice whose cells all have rows."""
-        cells = self.spec.cells
-        of_cell = sum(family.width for family in self.sparse if family.id_width == 1)
-        return self.width + (0 if cells is None else cells.n_cells * of_cell)
-
-    @cached_property
     def header_end(self) -> bytes:
         """The spec as the header of a file has it."""
         return self.spec.to_json().encode()
