@@ -155,3 +155,15 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
         ss.errors.SketchFormatError, match=r"pipe is a pipe.*Save it to a file first"
     ):
         ss.load(tmp_path / "pipe")
+
+
+def test_a_condition_reads_some_slices_and_is_refused_where_there_are_none(files):
+    paths = list(files)
+    table = files[paths[2]]
+
+    assert ss.load(paths[2], where="day >= 4") == table.where("day >= 4")
+    for path in paths[:2] + paths[3:]:
+        with pytest.raises(
+            ss.errors.DataError, match="'where' applies to tables of sketches alone"
+        ):
+            ss.load(path, where="day >= 4")

@@ -232,8 +232,9 @@ def load(
     options = {name: value for name, value in given.items() if value is not None}
     kind = _kind_of(file)
     if options and kind is not _KINDS_BY_START[PARQUET_START]:
-        msg = f"{path}: {listed(list(options))} only select from a table of sketches, and this is "
-        raise DataError(f"{msg}{kind.name}. Leave that out.")
+        which = listed(list(options))
+        msg = f"{path}: {which} applies to tables of sketches alone, and this is {kind.name}."
+        raise DataError(f"{msg} Leave that out.")
     return kind.read(file, **options)
 
 
