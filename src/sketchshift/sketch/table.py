@@ -252,8 +252,8 @@ class SketchTable:
         assert removed.totals is not None
         if before is None:
             msg = (
-                f"cannot remove rows of {key}: there is no such slice. Subtract only slices of rows "
-                "that were added."
+                f"cannot remove rows of {key}: there is no such slice. Subtract only slices of "
+                "rows that were added."
             )
             raise RemovalError(msg)
         assert before.totals is not None
