@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from sketchshift.sketch.file import PARQUET_START, check_ending, plan_text, regi
 from sketchshift.sketch.packing import pack_slices
 from sketchshift.sketch.sketch import Sketch, check_removal, check_same_spec
 from sketchshift.sketch.totals import Totals
-from sketchshift.sketch.windows import RunningSums
+
+if TYPE_CHECKING:
+    from sketchshift.sketch.windows import RunningSums
 
 __all__ = ["SketchTable"]
 
@@ -323,6 +325,8 @@ class SketchTable:
     @cached_property
     def _running(self) -> RunningSums | None:
         """What windows are made of."""
+        from sketchshift.sketch.windows import RunningSums
+
         assert self.totals is not None
         return RunningSums.of(self.totals)
 
@@ -437,7 +441,18 @@ class SketchTable:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SketchTable:
-        """Read what :meth:`to_bytes` gave, as :meth:`from_arrow` does."""
+        """Read a table.
+
+        Parameters
+        ----------
+        data : bytes
+            What :meth:`to_bytes` gave.
+
+        Returns
+        -------
+        table : SketchTable
+            As :meth:`from_arrow` makes it.
+        """
         import pyarrow as pa
 
         with pa.ipc.open_stream(data) as stream:
