@@ -8,6 +8,7 @@ have in common, is read as a dictionary.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from sketchshift._paths import Place, RemotePath, arrow_file, check_unchanged, parse_path
 from sketchshift._text import listed
 from sketchshift._typing import IntArray
-from sketchshift.errors import DataError, SketchFormatError
+from sketchshift.errors import DataError, IncompatibleSketchesError, SketchFormatError
 from sketchshift.sketch.file import read_plan
 from sketchshift.sketch.keys import normalise_keys, refuse_kind, stack_keys
 from sketchshift.sketch.packing import unpack_slices
@@ -120,13 +121,24 @@ def read_parts(
                 few = file.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
                 batches = _join_batches(few, max(BATCH_BYTES, (max_bytes or 0) // BATCH_SHARE))
                 n_read = 0
-                for part in select_parts(batches, file.schema_arrow, where):
+                for part in select_parts(_check_rows(batches, file), file.schema_arrow, where):
                     n_held += part.keys.nbytes + (0 if max_bytes is None else part.n_bytes)
                     n_read += len(part.keys)
                     if n_held > limit:
                         about = n_held / n_read * file.metadata.num_rows if where is None else 0
                         raise _too_large(max(n_held, int(about)), limit)
                     yield part
+
+
+def _check_rows(batches: Iterable[Any], file: Any) -> Iterator[Any]:
+    """The batches of a file; refuses fewer rows than its footer announces."""
+    n_rows = 0
+    for batch in batches:
+        n_rows += batch.num_rows
+        yield batch
+    if n_rows != file.metadata.num_rows:
+        msg = f"its footer announces {file.metadata.num_rows:,} rows, and {n_rows:,} came. "
+        raise DataError(f"{msg}Was it damaged? Copy it again.")
 
 
 def _join_batches(batches: Iterable[Any], n_bytes: int) -> Iterator[Any]:
@@ -301,7 +313,10 @@ class _Rows:
             except SketchFormatError as error:
                 raise SketchFormatError(f"{name(i)}{error}") from None
             if self._plan is not None:
-                check_same_spec(_empty_sketch(*self._plan), _empty_sketch(*plan), "merge")
+                try:
+                    check_same_spec(_empty_sketch(*self._plan), _empty_sketch(*plan), "merge")
+                except IncompatibleSketchesError as error:
+                    raise SketchFormatError(f"{name(i)}{error}") from None
             self._text, self._plan = text, plan
 
 
@@ -338,6 +353,7 @@ def _check_sizes(file: Any, where: str | None, max_bytes: int | None) -> None:
         )
         raise DataError(msg)
     _check_schema(file.schema_arrow)
+    _check_footer(file)
     sizes = [footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)]
     if max(sizes, default=0) > limit:
         msg = (
@@ -347,6 +363,27 @@ def _check_sizes(file: Any, where: str | None, max_bytes: int | None) -> None:
         raise DataError(msg)
     if where is None and max_bytes is not None and sum(sizes) > max_bytes:
         raise _too_large(sum(sizes), max_bytes)
+
+
+def _check_footer(file: Any) -> None:
+    """Refuse a footer whose two schemas, of Parquet and of Arrow, differ: it has no checksum."""
+    text = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if text is None:
+        return
+    try:
+        stored = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+    except ValueError as cause:
+        raise DataError(f"the schema in its footer is damaged ({cause}). Copy it again.") from None
+    units = [
+        (a.type.unit, b.type.unit)
+        for a, b in zip(stored, file.schema_arrow, strict=False)
+        if pa.types.is_timestamp(a.type) and pa.types.is_timestamp(b.type)
+    ]
+    # Parquet has no seconds, and writers may leave nanoseconds out
+    if stored.names != file.schema_arrow.names or any(
+        a != b and a in ("ms", "us") for a, b in units
+    ):
+        raise DataError("its footer has two schemas that differ. Was it damaged? Copy it again.")
 
 
 def _too_large(n_bytes: int, max_bytes: int) -> DataError:
