@@ -124,6 +124,8 @@ def plan_text(fingerprint: str, layout: Layout) -> bytes:
 @lru_cache(maxsize=4)
 def read_plan(text: bytes) -> tuple[Layout, str]:
     """Layout and fingerprint from what :func:`plan_text` gave; anything else is refused."""
+    if len(text) > MAX_HEADER:
+        raise SketchFormatError(f"a plan has at most {MAX_HEADER:,} bytes, and here {len(text):,}.")
     header = read_header(text, _KINDS)
     check_fingerprint(header["fingerprint"])
     layout = Layout.of(read_spec(header["spec"]))

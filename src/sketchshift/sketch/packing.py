@@ -73,13 +73,12 @@ class _Group:
         """The integers as words of 64 bits, the lowest first: shape (R, c, 1) or (R, c, 2)."""
         if self.first < 0:
             return totals.entries[self.family.name].names[:, 1:, None]
-        words = self._digits(totals)
-        if words.shape[2] == 2 and not words[:, :, 1].any():
-            words = words[:, :, :1]
-        words = words - ((words & _HALF) << 1)  # a digit below 0 borrows from the next
-        if words.shape[2] == 2:
-            words[:, :, 1] -= (words[:, :, 0] < 0) | (words[:, :, 0] >= _NEARLY)
-        return words
+        digits = self._digits(totals)
+        low = digits[:, :, 0] - ((digits[:, :, 0] & _HALF) << 1)  # a digit below 0 borrows
+        if digits.shape[2] == 1 or not (digits[:, :, 1].any() or (low >= _NEARLY).any()):
+            return low[:, :, None]
+        high = digits[:, :, 1] - ((digits[:, :, 1] & _HALF) << 1)
+        return np.stack([low, high - ((low < 0) | (low >= _NEARLY))], axis=2)
 
     def put(self, totals: Totals, rows: Any, words: IntArray, width: int) -> None:
         """Write integers of a width, as :meth:`words` gives them, to rows that are all 0."""
