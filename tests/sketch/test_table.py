@@ -247,6 +247,16 @@ def test_tables_that_do_not_fit_are_refused(table):
             table.merge_by(names)
 
 
+def test_a_missing_plan_or_that_of_another_table_is_named_by_its_row(table):
+    arrow = table.to_arrow()
+    plan = arrow["plan"][0].as_py()
+    other = plan.replace('"sketch_size":20', '"sketch_size":21')
+    for wrong, words in ((None, "the header is not JSON"), (other, "made with different plans")):
+        plans = pa.array([plan, wrong, *[plan] * (len(table) - 2)])
+        with pytest.raises(SketchFormatError, match=f"row 1 of the table: .*{words}"):
+            ss.SketchTable.from_arrow(arrow.set_column(3, "plan", plans))
+
+
 def test_a_damaged_sketch_is_named_by_its_row(table):
     arrow = table.to_arrow()
     data = arrow["sketch"].to_pylist()

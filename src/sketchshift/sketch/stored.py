@@ -135,6 +135,9 @@ def _check_rows(batches: Iterable[Any], file: Any) -> Iterator[Any]:
     n_rows = 0
     for batch in batches:
         n_rows += batch.num_rows
+        for field in batch.schema:
+            if pa.types.is_dictionary(field.type) and field.name != PLAN:
+                batch.column(field.name).validate(full=True)
         yield batch
     if n_rows != file.metadata.num_rows:
         msg = f"its footer announces {file.metadata.num_rows:,} rows, and {n_rows:,} came. "
@@ -259,7 +262,8 @@ class _Rows:
     """Reads rows of one plan, which is parsed once."""
 
     def __init__(self) -> None:
-        self._text, self._plan = b"", None  # type: tuple[bytes, tuple[Layout, str] | None]
+        self._text: bytes | None = None
+        self._plan: tuple[Layout, str] | None = None
 
     def part(self, piece: Any, where: str | None, first: int) -> TablePart:
         """Those of a piece of a table for which a condition holds."""
@@ -305,7 +309,8 @@ class _Rows:
         numbers = plans.indices.cast(pa.int64()).fill_null(-1).to_numpy()
         codes, firsts = np.unique(numbers[rows], return_index=True)
         for code, i in zip(codes.tolist(), firsts.tolist(), strict=True):
-            text = b"" if code < 0 else plans.dictionary[code].as_buffer().to_pybytes()
+            is_there = 0 <= code < len(plans.dictionary)
+            text = plans.dictionary[code].as_buffer().to_pybytes() if is_there else b""
             if text == self._text:
                 continue
             try:
@@ -374,16 +379,19 @@ def _check_footer(file: Any) -> None:
         stored = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
     except ValueError as cause:
         raise DataError(f"the schema in its footer is damaged ({cause}). Copy it again.") from None
-    units = [
-        (a.type.unit, b.type.unit)
-        for a, b in zip(stored, file.schema_arrow, strict=False)
-        if pa.types.is_timestamp(a.type) and pa.types.is_timestamp(b.type)
-    ]
-    # Parquet has no seconds, and writers may leave nanoseconds out
-    if stored.names != file.schema_arrow.names or any(
-        a != b and a in ("ms", "us") for a, b in units
-    ):
+    pairs = zip(stored.types, file.schema_arrow.types, strict=False)
+    if stored.names != file.schema_arrow.names or not all(_agree(*pair) for pair in pairs):
         raise DataError("its footer has two schemas that differ. Was it damaged? Copy it again.")
+
+
+def _agree(written: Any, read: Any) -> bool:
+    """Whether a column written as one type may be read as another, as far as times go."""
+    if not pa.types.is_timestamp(written):
+        return bool(pa.types.is_date(written) == pa.types.is_date(read))
+    if not pa.types.is_timestamp(read) or (written.tz is None) != (read.tz is None):
+        return False
+    # Parquet has no seconds, and writers may leave nanoseconds out
+    return written.unit == read.unit or written.unit in ("s", "ns")
 
 
 def _too_large(n_bytes: int, max_bytes: int) -> DataError:
