@@ -101,8 +101,8 @@ def bench_cube(data: Path, path: Path, n_slices: int) -> dict[str, float]:
 def bench_table(cube: ss.live.Cube, folder: Path) -> dict[str, float]:
     """A thousand slices as a table of sketches, read and merged."""
     path, table = folder / "day.parquet", cube.table(ROLL_UPS["one day"])
-    table.to_parquet(path)
-    clock, cpu = timed(lambda: ss.SketchTable.from_parquet(path).merge())
+    table.save(path)
+    clock, cpu = timed(lambda: ss.load(path).merge())
     return {
         "bytes a slice": path.stat().st_size / len(table),
         "ms": 1e3 * clock,

@@ -25,7 +25,7 @@ D, K = 10, 10
 SLICES = {10: 1.5, 1_000: 3.0, 9_000: 6.0, 100_000: 20.0}
 """How many, and at most how many times the seconds of a sketch."""
 
-STORED = 9_000
+STORED, HOURS = 9_000, 8_760
 
 
 def cpu(work: Callable[[], object]) -> float:
@@ -53,14 +53,28 @@ def bench(rows: int, repeats: int) -> dict[str, dict[str, float]]:
         made |= {f"{n:,} slices, ratio": taken / whole, f"{n:,} slices, wanted": most}
         if n == STORED:
             stored = bench_stored(make(), repeats)
-    return {f"{rows:,} rows x {D}": made, f"{STORED:,} slices": stored}
+    hours = ss.sketch_by(X, rng.integers(HOURS, size=rows), spec, max_slices=HOURS)
+    sizes = {f"{rows:,} rows x {D}": made, f"{STORED:,} slices": stored}
+    return sizes | {f"windows of {HOURS:,} slices": bench_windows(hours, rng)}
+
+
+def bench_windows(table: ss.SketchTable, rng: np.random.Generator) -> dict[str, float]:
+    """Any windows, once the sums that they are made of are there."""
+    first = cpu(table.window)
+    ends = np.sort(rng.integers(len(table) + 1, size=(1000, 2)), axis=1)
+    taken = [cpu(lambda a=a, b=b: table.window(a, b)) for a, b in ends.tolist() if a < b]
+    return {
+        "the first, s": first,
+        "median, ms": 1e3 * median(taken),
+        "longest, ms": 1e3 * max(taken),
+    }
 
 
 def bench_stored(table: ss.SketchTable, repeats: int) -> dict[str, float]:
     """Written to Parquet, loaded and added up."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.parquet"
-        seconds = {"written, s": cpu(lambda: table.to_parquet(path))}
+        seconds = {"written, s": cpu(lambda: table.save(path))}
         loads = [cpu(lambda: ss.load(path).merge()) for _ in range(repeats)]
         a_slice = path.stat().st_size / len(table)
     return seconds | {"loaded and added up, s": median(loads), "bytes a slice": a_slice}

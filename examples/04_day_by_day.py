@@ -46,11 +46,11 @@ trips = pa.table({"time": times, "city": cities} | dict(zip(COLUMNS, X.T, strict
 
 spec = ss.plan(trips, n_clusters=6, columns=COLUMNS)
 table = ss.sketch_by(trips, by=["day(time)", "city"], spec=spec)
-table.to_parquet(folder / "trips.parquet")
+table.save(folder / "trips.parquet")
 size = (folder / "trips.parquet").stat().st_size
 print(f"{table}, {size / 1e3:.0f} kB as {folder / 'trips.parquet'}\n")
 
-table = ss.SketchTable.from_parquet(folder / "trips.parquet")  # from now on without the trips
+table = ss.load(folder / "trips.parquet")  # from now on without the trips
 whole = table.merge()
 print(f"all slices are the sketch of all trips:     {whole == ss.sketch(trips, spec)}")
 second = table.where("day >= '2026-03-09' AND day <= '2026-03-15'").merge()

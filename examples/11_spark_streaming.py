@@ -51,7 +51,7 @@ def follow(session: SparkSession, arriving: Path, stored: Path, spec: ss.SketchS
     def keep(batch: DataFrame, number: int) -> None:
         if not batch.isEmpty():
             table = ss.sketch_by(batch, "sensor", spec)
-            table.to_parquet(stored / f"batch-{number:04}.parquet")  # all of it, or nothing
+            table.save(stored / f"batch-{number:04}.parquet")  # all of it, or nothing
             print(f"batch {number}: {int(table.counts.sum()):,} rows of {len(table)} sensors")
 
     stream = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2)
@@ -78,7 +78,7 @@ with tempfile.TemporaryDirectory(dir=folder) as temporary:
     follow(session, arriving, stored, spec)
     session.stop()
 
-    tables = [ss.SketchTable.from_parquet(path) for path in sorted(stored.glob("*.parquet"))]
+    tables = [ss.load(path) for path in sorted(stored.glob("*.parquet"))]
     whole = sum(tables).merge()
     print(f"{len(tables)} tables add up to one pass: {whole == ss.sketch(arriving, spec)}")
     decoding = ss.decode(whole, n_clusters=K)

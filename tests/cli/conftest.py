@@ -64,7 +64,7 @@ def files(tmp_path_factory):
             pyarrow.parquet.write_table(events, name)
         shops = events.append_column("shop", pa.array([*"abc"] * 67)[:200])
         slices = ss.sketch_by(shops, by=["day", "shop"], spec=SPEC)
-        slices.to_parquet("sketches.parquet")
+        slices.save("sketches.parquet")
         slices.merge().save("all.sketch")
         people = table(4, 3000)
         pyarrow.csv.write_csv(people, "people.csv")

@@ -42,7 +42,7 @@ def hostile(here):
     scale = (1e6, 1.0)
     spec = ss.SketchSpec(2, 40, 0.5, columns=tuple(rows), scale=scale)
     slices = ss.sketch_by(pa.table({**rows, SHORT: keys}), by=SHORT, spec=spec)
-    slices.to_parquet("slices.parquet")
+    slices.save("slices.parquet")
     slices.merge().save(f"{HOSTILE}.sketch")
 
 

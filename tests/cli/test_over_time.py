@@ -36,7 +36,7 @@ def test_slices_are_selected_before_they_are_added_up(folder, run):
 def test_a_jump_is_an_alarm_and_can_be_a_failing_status(folder, run):
     X = np.random.default_rng(0).normal(size=(400, 2))
     X[300:] += 3.0
-    ss.sketch_by(X, by=np.arange(400) // 100, n_clusters=2).to_parquet("jump.parquet")
+    ss.sketch_by(X, by=np.arange(400) // 100, n_clusters=2).save("jump.parquet")
 
     result = run("compare jump.parquet -k 2 --fail-on-drift --plot jump.svg", status=1)
 
@@ -69,7 +69,7 @@ def restless(folder):
     X[16_500:17_400] += [30.0, 0.0]
     days = np.datetime64("2026-01-01") + np.repeat(np.arange(12), 1_500)
     rows = pa.table({"price": X[:, 0], "weight": X[:, 1], "day": days})
-    ss.sketch_by(rows, by="day", n_clusters=4).to_parquet("restless.parquet")
+    ss.sketch_by(rows, by="day", n_clusters=4).save("restless.parquet")
 
 
 def test_a_reference_makes_of_slices_that_vary_one_alarm_that_counts(restless, run):
@@ -97,7 +97,7 @@ def test_small_changes_are_listed_and_are_no_failure(folder, run):
     rng = np.random.default_rng(0)
     shares = np.repeat([0.5, 0.5, 0.53, 0.5], 20_000)
     X = rng.normal(size=(80_000, 2)) + 9.0 * (rng.random(80_000) < shares)[:, None]
-    ss.sketch_by(X, by=np.arange(80_000) // 20_000, n_clusters=2).to_parquet("calm.parquet")
+    ss.sketch_by(X, by=np.arange(80_000) // 20_000, n_clusters=2).save("calm.parquet")
 
     words = "4 slices by key, 80,000 rows: no alarms, ", "\nSmall changes, not alarms: 2"
     run.says("compare calm.parquet -k 2 --fail-on-drift", *words)

@@ -72,6 +72,6 @@ def test_flags_say_how_numbers_are_written(flags, mean, run):
 def test_days_are_cut_in_a_zone_that_the_key_names(run):
     run(f"""{LINE} --by "day(t, 'Europe/Paris'),y" -o days.parquet""")
 
-    table = ss.SketchTable.from_parquet("days.parquet")
+    table = ss.load("days.parquet")
     assert table.by == ("day", "y")
     assert str(min(day for (day, _), _ in table)) == "2026-01-02"

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 from sketchshift.cli import main
-from sketchshift.engines.driver import merge_tables, table_to_bytes
+from sketchshift.engines.driver import merge_tables
 from sketchshift.errors import DataError, SpecError
 
 X = np.random.default_rng(0).normal(size=(300, 2))
@@ -264,7 +264,7 @@ def test_collections_of_a_new_engine_are_sketched_by_key(table, set_free):
 def test_tables_of_parts_that_memory_cannot_hold_together_are_refused(set_free):
     halves = TABLE[:90], TABLE[90:]
     tables = (ss.sketch_by(half, "day", SPEC, columns=["x", "y"]) for half in halves)
-    parts = [table_to_bytes(table) for table in tables]
+    parts = [table.to_bytes() for table in tables]
 
     set_free(0)
 

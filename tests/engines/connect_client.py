@@ -16,10 +16,10 @@ def main(url, files, many, damaged, by_time, text):
     frame, spec = session.read.parquet(files), ss.SketchSpec.from_json(text)
     spark.register(session)
     spark.sketch_frame(frame, ["day", "shop"], spec).createOrReplaceTempView("stored")
-    merged = "(SELECT day, sketch_merge_agg(sketch) AS s FROM stored GROUP BY day)"
+    merged = "(SELECT day, sketch_merge_agg(plan, sketch) AS s FROM stored GROUP BY day)"
     counts = session.sql(f"SELECT day, sketch_count(s) AS n FROM {merged}").collect()
     key = ["at", "month(at)", "hour(at)", "day(local)", "date"]
-    ss.sketch_by(frame, key, spec).to_parquet(by_time)
+    ss.sketch_by(frame, key, spec).save(by_time)
     try:
         ss.sketch(frame.selectExpr("x", "CAST('Infinity' AS DOUBLE) AS y"), spec)
     except ss.errors.DataError as error:

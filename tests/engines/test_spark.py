@@ -97,15 +97,16 @@ def test_stored_sketches_merge_in_sql(spark, session, frame, files, spec, tmp_pa
     spark.sketch_frame(frame, ["day", "shop"], spec).write.parquet(stored)
     by_day = ss.sketch_by(files, "day", spec)
     parts = sorted(Path(stored).glob("*.parquet"))
-    assert sum(ss.SketchTable.from_parquet(part) for part in parts).merge_by("day") == by_day
+    assert sum(ss.load(part) for part in parts).merge_by("day") == by_day
 
     spark.register(session)
     session.read.parquet(stored).createOrReplaceTempView("stored")
     found = session.sql(
         """
         SELECT day, s, sketch_count(s) AS n FROM (
-            SELECT day, sketch_merge_agg(sketch) AS s
-            FROM (SELECT day, sketch FROM stored UNION ALL SELECT d, NULL FROM VALUES (0), (9) t(d))
+            SELECT day, sketch_merge_agg(plan, sketch) AS s
+            FROM (SELECT day, plan, sketch FROM stored
+                  UNION ALL SELECT d, NULL, NULL FROM VALUES (0), (9) t(d))
             GROUP BY day
         )
         """
@@ -207,7 +208,7 @@ def test_connect_gives_the_same_bytes(
     assert found["sql"] == {str(day): s.count for day, s in by_day}
     assert found["error"].startswith("InvalidRowsError: partition ")
     key = ["at", "month(at)", "hour(at)", "day(local)", "date"]
-    assert ss.SketchTable.from_parquet(by_time) == ss.sketch_by(files, key, spec)
+    assert ss.load(by_time) == ss.sketch_by(files, key, spec)
     assert found["columns_of_64_files"] == ["x"]
     joined = NOT_PLAIN["rows without a match"](session.read.parquet(str(many_files)))
     assert ss.SketchSpec.from_json(found["plan_of_join"]) == ss.plan(joined.toArrow(), 3)

@@ -196,6 +196,7 @@ def mutated_sketch(data, rng):
     """A sketch file, raw or private, with another header, payload or both, and its digest."""
     (length,) = struct.unpack_from("<I", data, 12)
     text, payload = data[16 : 16 + length], data[16 + length : -32]
+    is_raw, header = data[3:4] == b"S", json.loads(text)
     what = rng.integers(8)
     if what == 0:
         payload = damaged(payload, rng)
@@ -203,16 +204,34 @@ def mutated_sketch(data, rng):
         header = changed(text, rng)
         if isinstance(header, dict) and rng.random() < 0.8:
             spec = with_its_fingerprint(header)
-            if spec is not None:
-                is_raw = data[3:4] == b"S"
-                parts = Layout.of(spec).families if is_raw else Layout.of(spec).released
-                n_bytes = sum(part.n_bytes for part in parts) + (0 if is_raw else 8)
-                payload = (payload * (n_bytes // max(1, len(payload)) + 1))[:n_bytes]
+            if spec is not None and not is_raw:
+                n = sum(math.prod(part.full_shape) for part in Layout.of(spec).released) + 1
+                payload = (payload * (8 * n // max(1, len(payload)) + 1))[: 8 * n]
         text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     if what > 3:
-        payload = with_other_integers(payload, rng)
+        payload = with_other_octets(payload, rng) if is_raw else with_other_integers(payload, rng)
+    if is_raw and rng.random() < 0.9:
+        payload = with_its_digest(payload[:-16], header)
     body = data[:12] + struct.pack("<I", len(text)) + text + payload
     return body + hashlib.blake2b(body, digest_size=32).digest()
+
+
+def with_other_octets(payload, rng):
+    """A slice with one to four other bytes, mostly of integers."""
+    changed = bytearray(payload)
+    for _ in range(rng.integers(1, 5)):
+        value = pick([0, 1, 127, 128, 255, int(rng.integers(256))], rng)
+        changed[rng.integers(len(changed)) if rng.random() < 0.8 else rng.integers(50)] = value
+    return bytes(changed)
+
+
+def with_its_digest(content, header):
+    """A slice with the digest that its content has with the fingerprint of a header."""
+    try:
+        key = bytes.fromhex(header["fingerprint"])
+        return content + hashlib.blake2b(content, digest_size=16, key=key).digest()
+    except (KeyError, TypeError, ValueError):
+        return content + bytes(16)
 
 
 # What is done with a file that is not refused.
@@ -265,28 +284,29 @@ def try_table(folder, rng):
     arrow, path = table().to_arrow(), folder / "t.parquet"
     what = rng.integers(5)
     if what < 2:
-        data = arrow["sketch"].to_pylist()
+        data, plan = arrow["sketch"].to_pylist(), json.loads(arrow["plan"][0].as_py())
         i = int(rng.integers(len(data)))
-        data[i] = mutated_sketch(data[i], rng) if what else damaged(data[i], rng)
-        arrow = arrow.set_column(2, "sketch", pa.array(data, pa.binary()))
+        mended = with_its_digest(with_other_octets(data[i][:-16], rng), plan)
+        data[i] = mended if what else damaged(data[i], rng)
+        arrow = arrow.set_column(3, "sketch", pa.array(data, pa.binary()))
     elif what == 2:
-        place = int(rng.integers(3))
+        place = int(rng.integers(4))
         arrow = arrow.set_column(place, arrow.column_names[place], other_column(rng))
     elif what == 3:
-        name = pick(["key", "count", "sketch", "", "a.b", "\0", "__order__", "k"], rng)
+        name = pick(["key", "count", "plan", "sketch", "", "a.b", "\0", "__order__", "k"], rng)
         arrow = arrow.rename_columns([name, *arrow.column_names[1:]])
         arrow = arrow.append_column(pick(["count", "x", "sketch2"], rng), other_column(rng))
     pq.write_table(arrow, path)
     if what == 4:
         path.write_bytes(damaged(path.read_bytes(), rng))
     where = pick([None, "count > 10", "key < 2", "key IS NULL"], rng)
-    found = ss.SketchTable.from_parquet(path, where=where)
+    found = ss.load(path, where=where)
     repr(found)
     use(lambda: [keys_in_words(column.to_pylist()) for column in summarise_file(path)[0].columns])
     use(found.merge)
     if len(found):
         use(lambda: use_sketch(found.sketches[0], table().sketches[0], rng))
-    use(lambda: found.to_parquet(folder / "again.parquet"))
+    use(lambda: found.save(folder / "again.parquet"))
 
 
 def other_column(rng):

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchshift.kernels import select_kernel
-from sketchshift.sketch.digits import from_octets
 
 KERNELS = [select_kernel("cpu"), select_kernel("reference")]
 BITS = st.integers(0, 126)
@@ -22,9 +21,11 @@ INTEGERS = (
 def digits_of(numbers):
     """Four digits of each integer of nested lists."""
     numbers = np.array(numbers, dtype=object)
-    octets = b"".join(number.to_bytes(16, "little", signed=True) for number in numbers.flat)
-    table = np.frombuffer(octets, dtype=np.uint8).reshape(-1, 16)
-    return from_octets(table, 4).reshape(*numbers.shape, 4)
+    rest, found = numbers.astype(object), np.empty((*numbers.shape, 4), dtype=np.int32)
+    for i in range(4):
+        digit = (rest + 2**31) % 2**32 - 2**31
+        found[..., i], rest = digit, (rest - digit) // 2**32
+    return found
 
 
 @given(

@@ -391,10 +391,10 @@ def test_sketches_and_tables_are_written_and_read_where_a_fifth_of_the_requests_
     for seed in range(5):
         store.order(rate=0.2, seed=seed)
         whole.save(store("out/x.sketch"))
-        slices.to_parquet(store("out/x.parquet"))
+        slices.save(store("out/x.parquet"))
         assert ss.load(store("out/x.sketch")).to_bytes() == whole.to_bytes()
         assert ss.load(store("out/x.parquet")).merge() == whole
-        assert len(ss.SketchTable.from_parquet(store("out/x.parquet"), where="day = 'mo'")) == 1
+        assert len(ss.load(store("out/x.parquet"), where="day = 'mo'")) == 1
 
 
 def test_a_write_that_fails_leaves_the_old_object(store):

@@ -21,7 +21,8 @@ def test_too_many_slices_are_an_error_that_names_no_key(X, public_spec, set_free
 
 
 def test_a_table_of_private_sketches_is_refused_by_row(raw, release):
-    table = pa.table({"day": [1], "sketch": [release(raw).to_bytes()]})
+    plan = ss.SketchTable.of(pa.table({"day": [1]}), [raw]).to_arrow()["plan"]
+    table = pa.table({"day": [1], "plan": plan, "sketch": [release(raw).to_bytes()]})
 
-    with pytest.raises(SketchFormatError, match="row 0 of the table: this is a private"):
+    with pytest.raises(SketchFormatError, match="row 0 of the table: the digest"):
         ss.SketchTable.from_arrow(table)

@@ -153,11 +153,11 @@ def test_a_name_is_of_one_family():
 
 
 def test_the_families_of_a_spec_have_names_and_sizes():
-    # 2 m int64; 2 weights, 3 d sums and rests, d (d + 1) / 2 products of 16 bytes
-    sizes = {"waves": 8 * 24, "moments": 16 * 11, "positive": 8}
-    assert {family.name: family.n_bytes for family in families_of(SPEC)} == sizes
+    # 2 m waves; 2 weights, 3 d sums and rests, d (d + 1) / 2 products
+    groups = {"waves": (24,), "moments": (1, 1, 2, 2, 2, 3), "positive": (1,)}
+    assert {family.name: family.groups for family in families_of(SPEC)} == groups
     none, less = (encode("", Totals.zero(spec)) for spec in (SPEC, SPEC.prefix(11)))
-    assert len(none) == len(less) + 16
+    assert len(none) == len(less) + 2  # a byte each
 
 
 def test_integers_of_moments_are_those_of_the_definition():

@@ -45,7 +45,7 @@ def files(data, sketch, tmp_path):
     }
     sketch.save(paths["sketch"])
     private.save(paths["private sketch"])
-    table.to_parquet(paths["table"])
+    table.save(paths["table"])
     paths["plan"].write_text(SPEC.to_json())
     ss.sketch(data, SPEC, checkpoint=paths["pass"])
     ss.sketch_by(data, "day", SPEC, checkpoint=paths["slices"])
@@ -89,7 +89,7 @@ def test_a_folder_is_read_as_a_table(data, tmp_path):
     table = ss.sketch_by(data, "day", SPEC)
     (tmp_path / "slices").mkdir()
     for day in range(6):
-        table.where(f"day = {day}").to_parquet(tmp_path / "slices" / f"{day}.parquet")
+        table.where(f"day = {day}").save(tmp_path / "slices" / f"{day}.parquet")
 
     assert ss.load(tmp_path / "slices") == table
 
@@ -157,3 +157,15 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
         ss.errors.SketchFormatError, match=r"pipe is a pipe.*Save it to a file first"
     ):
         ss.load(tmp_path / "pipe")
+
+
+def test_a_condition_reads_some_slices_and_is_refused_where_there_are_none(files):
+    paths = list(files)
+    table = files[paths[2]]
+
+    assert ss.load(paths[2], where="day >= 4") == table.where("day >= 4")
+    for path in paths[:2] + paths[3:]:
+        with pytest.raises(
+            ss.errors.DataError, match="'where' applies to tables of sketches alone"
+        ):
+            ss.load(path, where="day >= 4")

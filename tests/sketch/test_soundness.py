@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import copy
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.sketch.file import MAGIC, pack, unpack
+from sketchshift.sketch.file import encode
 from sketchshift_papers import landmarks
 
 SPECS = {
@@ -63,12 +63,15 @@ def test_whatever_rows_leave_is_sound_and_so_are_sums_and_parts(name, data):
 
 
 def forged(sketch: ss.Sketch, place: int, number: int) -> bytes:
-    """The file with one wide integer replaced, and its digest mended."""
-    header, payload = unpack(sketch.to_bytes(), MAGIC)
-    at = 16 * (sketch.spec.sketch_size + place)
-    changed = bytearray(payload)
-    changed[at : at + 16] = number.to_bytes(16, "little", signed=True)
-    return pack(MAGIC, json.loads(header), bytes(changed))
+    """The file with one of the moments replaced."""
+    totals = copy.deepcopy(sketch._totals)
+    (octets,) = np.frombuffer(number.to_bytes(16, "little", signed=True), "<i4")[None]
+    digits, carries = totals.dense["moments"][0, 4 * place : 4 * place + 4], 0
+    for i, word in enumerate(octets.tolist()):
+        digits[i] = (word + carries + 2**31) % 2**32 - 2**31
+        carries = int(word < 0)
+    assert totals.integers("moments")[place] == number
+    return encode(sketch.fingerprint, totals)
 
 
 X = np.random.default_rng(0).normal(size=(50, 2))

@@ -19,6 +19,7 @@ from sketchshift.sketch import stored
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5)
 X = np.random.default_rng(1).normal(size=(60, 2))
+NAMES = ["count", "plan", "sketch"]
 KEYS = np.repeat(["a", "b", "c"], [10, 20, 30])
 
 # VmHWM and not ru_maxrss, in which the memory of the process that started this one may be left
@@ -46,6 +47,12 @@ def megabytes(*arguments):
     return int(done.stdout.splitlines()[-1]) / 1000, done.stdout + done.stderr
 
 
+def row_of(sketch):
+    """Plan and slice of a sketch, as a row of a table has them."""
+    (row,) = ss.SketchTable.of(pa.table({"key": [0]}), [sketch]).to_arrow().to_pylist()
+    return row["plan"], row["sketch"]
+
+
 def repeated(value, n):
     """Make a column that takes the room of one value in a file."""
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([value]))
@@ -55,8 +62,9 @@ def repeated(value, n):
 def bomb(tmp_path_factory):
     """One sketch, 20,000 times: a dictionary page and a number a row."""
     path, n = tmp_path_factory.mktemp("bomb") / "bomb.parquet", 20_000
-    data = ss.sketch(X, ss.SketchSpec(2, 4000, 0.5)).to_bytes()
-    rows = pa.table({"day": np.arange(n), "sketch": repeated(data, n)})
+    plan, data = row_of(ss.sketch(X, ss.SketchSpec(2, 4000, 0.5)))
+    rows = {"day": np.arange(n), "plan": repeated(plan, n), "sketch": repeated(data, n)}
+    rows = pa.table(rows)
     pq.write_table(rows, path, store_schema=False)
     assert path.stat().st_size < 200_000
     return path
@@ -86,8 +94,9 @@ def varint(value, length=None):
 def test_a_file_whose_footer_understates_its_sizes_is_read_in_little_memory(tmp_path):
     """A sketch of 0.6 MB, 1,000 times; the footer says that all of them have 8 bytes."""
     path, n = tmp_path / "t.parquet", 1000
-    data = ss.sketch(X, ss.SketchSpec(2, 40_000, 0.5)).to_bytes()
-    rows = pa.table({"day": np.arange(n), "sketch": repeated(data, n)})
+    plan, data = row_of(ss.sketch(X, ss.SketchSpec(2, 40_000, 0.5)))
+    rows = {"day": np.arange(n), "plan": repeated(plan, n), "sketch": repeated(data, n)}
+    rows = pa.table(rows)
     pq.write_table(rows, path, store_schema=False)
     stated = varint(pq.read_metadata(path).row_group(0).total_byte_size)
     path.write_bytes(path.read_bytes().replace(stated, varint(8, len(stated))))
@@ -104,8 +113,8 @@ def test_more_than_is_allowed_is_refused_with_its_size(bomb):
     """1.3 GB of sketches, if all were held."""
     words = r"bomb.parquet: .* about 1,28\d,\d{3},\d{3} bytes, and at most 10,000,000 bytes"
     with pytest.raises(DataError, match=words + ".*where, --where.*max_bytes"):
-        ss.SketchTable.from_parquet(bomb, max_bytes=10_000_000)
-    some = ss.SketchTable.from_parquet(bomb, where="day < 5")
+        ss.load(bomb, max_bytes=10_000_000)
+    some = ss.load(bomb, where="day < 5")
     assert len(some) == 5
 
 
@@ -115,22 +124,23 @@ def test_the_argument_allows_more_and_less(table, tmp_path, monkeypatch):
     footer = pq.read_metadata(path)
     n_bytes = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
 
-    assert ss.SketchTable.from_parquet(path, max_bytes=n_bytes) == table
-    one = ss.SketchTable.from_parquet(path, where="key = 'a'", max_bytes=n_bytes // 2)
+    assert ss.load(path, max_bytes=n_bytes) == table
+    one = ss.load(path, where="key = 'a'", max_bytes=n_bytes // 2)
     assert one == table.where("key = 'a'")
     with pytest.raises(ss.errors.SpecError, match="max_bytes"):
-        ss.SketchTable.from_parquet(path, max_bytes=-1)
+        ss.load(path, max_bytes=-1)
     # whole sketches are written one by one: the footer says what all of them take
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
     for most in (n_bytes // 2, n_bytes - 1):
         with pytest.raises(DataError, match=rf"at most {most:,} bytes are held"):
-            ss.SketchTable.from_parquet(path, max_bytes=most)
+            ss.load(path, max_bytes=most)
 
 
 def test_a_key_that_would_fill_the_memory_is_refused(table, tmp_path, monkeypatch):
     """A text of a megabyte, written once, for each of 100 rows."""
-    data = table.sketches[0].to_bytes()
-    rows = pa.table({"text": repeated(b"x" * 2**20, 100), "sketch": repeated(data, 100)})
+    plan, data = row_of(table.sketches[0])
+    columns = {"text": b"x" * 2**20, "plan": plan, "sketch": data}
+    rows = pa.table({name: repeated(value, 100) for name, value in columns.items()})
     pq.write_table(rows, tmp_path / "t.parquet", store_schema=False)
     monkeypatch.setattr(stored, "MOST_BYTES", 20_000_000)
 
@@ -140,31 +150,33 @@ def test_a_key_that_would_fill_the_memory_is_refused(table, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("codec", ["none", "zstd", "brotli"])
 def test_a_large_row_group_is_refused_before_it_is_read(codec, tmp_path, monkeypatch):
-    rows = pa.table({"key": [1], "sketch": [b"\0" * 3_000_000]})
+    rows = pa.table({"key": [1], "plan": ["{}"], "sketch": [b"\0" * 3_000_000]})
     pq.write_table(rows, tmp_path / "t.parquet", compression=codec, use_dictionary=False)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
     monkeypatch.setattr(stored, "MOST_BYTES", 1_000_000)
 
     with pytest.raises(DataError, match=r"a row group of 3,000,1\d\d bytes, and at most 1,0"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2", max_bytes=1)
+        ss.load(tmp_path / "t.parquet", where="key = 2", max_bytes=1)
 
 
 def test_more_rows_than_sketches_could_be_held_are_refused(tmp_path):
     """Missing ones take no room in a file."""
     n = 5_000_000
-    rows = pa.table({"key": np.zeros(n, np.int8), "sketch": pa.nulls(n, pa.binary())})
+    columns = {"plan": pa.nulls(n, pa.string()), "sketch": pa.nulls(n, pa.binary())}
+    rows = pa.table({"key": np.zeros(n, np.int8)} | columns)
     pq.write_table(rows, tmp_path / "t.parquet")
 
     with pytest.raises(DataError, match=r"5,000,000 rows, and at most 4,194,304 are read"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet", where="key = 2")
+        ss.load(tmp_path / "t.parquet", where="key = 2")
 
 
 def test_nested_keys_are_refused_before_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
-    pq.write_table(pa.table({"key": [{"a": 1}], "sketch": [b""]}), tmp_path / "t.parquet")
+    rows = pa.table({"key": [{"a": 1}], "plan": ["{}"], "sketch": [b""]})
+    pq.write_table(rows, tmp_path / "t.parquet")
 
     with pytest.raises(DataError, match="a key cannot hold"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet")
+        ss.load(tmp_path / "t.parquet")
 
 
 FORGED = {
@@ -207,20 +219,20 @@ def test_keys_that_python_has_no_value_for_are_refused(keys, table, tmp_path):
     arrow = table.to_arrow().set_column(0, "key", keys)
     pq.write_table(arrow, tmp_path / "t.parquet")
 
-    for read in (ss.SketchTable.from_parquet, stored.summarise_file):
+    for read in (ss.load, stored.summarise_file):
         with pytest.raises(DataError, match="the key 'key' holds a value that Python cannot hold"):
             read(tmp_path / "t.parquet")
 
 
 def test_a_name_that_the_table_needs_is_no_key(table):
     with pytest.raises(DataError, match="a key cannot be named '__row__'"):
-        ss.SketchTable.from_arrow(table.to_arrow().rename_columns(["__row__", "count", "sketch"]))
+        ss.SketchTable.from_arrow(table.to_arrow().rename_columns(["__row__", *NAMES]))
 
 
 @pytest.mark.parametrize("name", [".a", "[0]", "a.b", "0", "row", "row_list", "__order__"])
 def test_odd_names_are_keys(name, table):
     """Arrow takes some of them for paths into nested columns."""
-    odd = table.to_arrow().rename_columns([name, "count", "sketch"])
+    odd = table.to_arrow().rename_columns([name, *NAMES])
     data = pa.table({name: KEYS, "x": X[:, 0], "y": X[:, 1]})
 
     assert ss.SketchTable.from_arrow(odd, where=f"\"{name}\" = 'b'").sketches == (table["b"],)
@@ -231,13 +243,13 @@ def test_odd_names_are_keys(name, table):
 def test_a_damaged_footer_is_read_or_refused(number, table, tmp_path):
     """Some of them end the process, if pyarrow is asked for a column chunk."""
     rng, path = np.random.default_rng(number), tmp_path / "t.parquet"
-    table.to_parquet(path)
+    table.save(path)
     data = bytearray(path.read_bytes())
     for _ in range(3):
         data[rng.integers(len(data) - 2000, len(data))] = rng.integers(256)
     path.write_bytes(data)
 
-    for read in (ss.SketchTable.from_parquet, stored.summarise_file):
+    for read in (ss.load, stored.summarise_file):
         try:
             read(path)
         except (DataError, SketchFormatError) as error:
@@ -280,4 +292,4 @@ WRITERS = {name: partial(pq.write_table, **options) for name, options in OPTIONS
 def test_files_of_other_writers_are_read(write, table, tmp_path):
     write(table.to_arrow(), tmp_path / "t.parquet")
 
-    assert ss.SketchTable.from_parquet(tmp_path / "t.parquet") == table
+    assert ss.load(tmp_path / "t.parquet") == table

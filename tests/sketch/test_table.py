@@ -16,7 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sketchshift as ss
-from sketchshift.errors import DataError, IncompatibleSketchesError, SketchFormatError
+from sketchshift.errors import (
+    DataError,
+    IncompatibleSketchesError,
+    RemovalError,
+    SketchFormatError,
+)
+from sketchshift.sketch.windows import RunningSums
 
 SPEC = ss.SketchSpec(n_features=2, sketch_size=20, bandwidth=0.5)
 RNG = np.random.default_rng(1)
@@ -47,7 +53,7 @@ def test_slices_merge_by_some_columns_of_the_key(table):
 
 def test_equal_tables_make_equal_files(table, tmp_path):
     for name in ("a", "b"):
-        table.to_parquet(tmp_path / name)
+        table.save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -61,6 +67,7 @@ EXPORTS = {
     "batches": lambda arrow: arrow.to_reader(max_chunksize=5),
     "a batch": lambda arrow: arrow.combine_chunks().to_batches()[0],
     "dictionaries": lambda arrow: arrow.set_column(1, "shop", arrow["shop"].dictionary_encode()),
+    "plans as texts": lambda arrow: arrow.set_column(3, "plan", arrow["plan"].cast("string")),
     "no counts": lambda arrow: arrow.drop_columns(["count"]),
 }
 
@@ -85,7 +92,11 @@ def test_whatever_exports_arrow_gives_the_table_back(export, table):
             "more than one column 'key'. Select each once",
         ),
         (pa.table({"key": [1], "sketch": ["text"]}), "holds string, not bytes"),
-        (pa.table({"sketch": [b""]}), "at least one column of keys.*Select the columns of the key"),
+        (pa.table({"key": [1], "sketch": [b""]}), "a column 'plan' of text.*Select it"),
+        (
+            pa.table({"plan": ["{}"], "sketch": [b""]}),
+            "at least one column of keys.*Select the columns of the key",
+        ),
     ],
 )
 def test_what_is_no_table_is_refused_with_a_sentence(data, words):
@@ -236,24 +247,37 @@ def test_tables_that_do_not_fit_are_refused(table):
             table.merge_by(names)
 
 
+def test_a_missing_plan_or_that_of_another_table_is_named_by_its_row(table):
+    arrow = table.to_arrow()
+    plan = arrow["plan"][0].as_py()
+    other = plan.replace('"size":20', '"size":21')
+    for wrong, words in ((None, "the header is not JSON"), (other, "made with different plans")):
+        plans = pa.array([plan, wrong, *[plan] * (len(table) - 2)])
+        with pytest.raises(SketchFormatError, match=f"row 1 of the table: .*{words}"):
+            ss.SketchTable.from_arrow(arrow.set_column(3, "plan", plans))
+
+
 def test_a_damaged_sketch_is_named_by_its_row(table):
     arrow = table.to_arrow()
     data = arrow["sketch"].to_pylist()
     data[4] = data[4][:-1] + bytes([data[4][-1] ^ 1])
     with pytest.raises(SketchFormatError, match="row 4 of the table"):
-        ss.SketchTable.from_arrow(arrow.set_column(3, "sketch", [data]))
+        ss.SketchTable.from_arrow(arrow.set_column(4, "sketch", [data]))
 
 
 def test_a_file_that_is_not_parquet_is_refused(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"no table")
+    with pytest.raises(SketchFormatError, match=r"t.parquet: the first bytes are not those of"):
+        ss.load(tmp_path / "t.parquet")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 no table")
     with pytest.raises(DataError, match=r"cannot read .*t.parquet' as a Parquet file"):
-        ss.SketchTable.from_parquet(tmp_path / "t.parquet")
+        ss.load(tmp_path / "t.parquet")
 
 
 def test_a_key_named_count_cannot_be_stored(tmp_path):
     table = ss.SketchTable.of(pa.table({"count": [1]}), (ss.sketch(X, SPEC),))
     with pytest.raises(DataError, match="Rename it"):
-        table.to_parquet(tmp_path / "t.parquet")
+        table.save(tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()
 
 
@@ -303,3 +327,112 @@ def test_a_window_without_slices_or_without_an_order_is_refused(days):
     texts = ss.sketch_by(X, np.resize(["a", "b"], len(X)), SPEC)
     with pytest.raises(DataError, match="dates, times or numbers, and 'key' holds string"):
         texts.window("a", "b")
+
+
+@given(st.integers(-5, 310), st.integers(-5, 310))
+@settings(max_examples=60)
+def test_any_window_is_the_sketch_of_its_rows(days, first, last):
+    begin = dt.date(2026, 1, 1)
+    start, stop = (begin + dt.timedelta(n) for n in (first, last))
+    expected = days.where(f"day >= '{start}' AND day < '{stop}'")
+    if not len(expected):
+        with pytest.raises(DataError, match="no slices from"):
+            days.window(start, stop)
+    else:
+        assert days.window(start, stop) == expected.merge()
+
+
+def test_sums_for_windows_take_less_than_a_tenth_of_the_table_whatever_its_slices_hold():
+    rng = np.random.default_rng(0)
+    rows = 4.0 * rng.normal(size=(8, 6))[rng.integers(8, size=24_000)] + rng.normal(
+        size=(24_000, 6)
+    )
+    for n_slices in (200, 2400):  # with a few cells, and with a few rows
+        table = ss.sketch_by(rows, np.arange(24_000) % n_slices, n_clusters=8)
+        table.window(3, n_slices - 5)
+        assert table._running.sums.n_bytes < table.totals.n_bytes / 10
+
+
+class Ledger:
+    """A table under late edits, and the rows that are in it."""
+
+    def __init__(self, rng, n_hours):
+        self.rng, self.n_hours = rng, n_hours
+        self.rows, self.hours = rng.normal(size=(400, 2)), rng.integers(n_hours, size=400)
+        self.table = ss.sketch_by(self.rows, self.hours, SPEC)
+
+    def edit(self):
+        if self.rng.random() < 0.5 or len(self.rows) < 100:
+            rows = self.rng.normal(size=(self.rng.integers(1, 6), 2))
+            last = self.n_hours if self.rng.random() < 0.7 else self.n_hours + 200
+            hours = self.rng.integers(-3, last, size=len(rows))
+            late = ss.sketch_by(rows, hours, SPEC)
+            self.table = self.table + late if self.rng.random() < 0.5 else late + self.table
+            self.rows = np.vstack([self.rows, rows])
+            self.hours = np.append(self.hours, hours)
+        else:
+            gone = self.rng.random(len(self.rows)) < 0.02
+            gone[0] = True
+            self.table = self.table - ss.sketch_by(self.rows[gone], self.hours[gone], SPEC)
+            self.rows, self.hours = self.rows[~gone], self.hours[~gone]
+
+    def check(self):
+        expected = ss.sketch_by(self.rows, self.hours, SPEC)
+        assert self.table.to_bytes() == expected.to_bytes()
+        first, last = sorted(self.rng.integers(-5, self.n_hours + 210, size=2).tolist())
+        is_in = (self.hours >= first) & (self.hours < last)
+        if is_in.any():
+            assert self.table.window(first, last) == ss.sketch(self.rows[is_in], SPEC)
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_edits"), [(0, 60), (1, 60), pytest.param(2, 1000, marks=pytest.mark.thorough)]
+)
+def test_late_edits_leave_the_bytes_of_a_pass_over_the_rows_and_renew_no_sums(
+    seed, n_edits, monkeypatch
+):
+    ledger = Ledger(np.random.default_rng(seed), 150)
+    ledger.table.window(0, 100)
+    monkeypatch.setattr(RunningSums, "of", None)
+
+    for i in range(n_edits):
+        ledger.edit()
+        if i % 4 == 3:
+            ledger.check()
+
+    gaps = np.diff(ledger.table._running.edges)
+    assert gaps.max() <= 2 * ledger.table._running.size
+
+
+def test_removals_that_rows_cannot_have_left_name_the_slice(table):
+    shops = ss.sketch_by(X, by=SHOPS, spec=SPEC)
+    few = ss.sketch_by(X[:3] + 9.0, by=np.array(["b"] * 3), spec=SPEC)
+
+    for wrong, words in (
+        (
+            ss.sketch_by(X[:2], by=np.array(["a", "z"]), spec=SPEC),
+            "cannot remove rows of z: there is no such",
+        ),
+        (few, "slice b: some of the rows to remove were never added"),
+        (shops.where("key = 'c'") + shops, "slice c: cannot remove more than was added"),
+    ):
+        with pytest.raises(RemovalError, match=words):
+            shops - wrong
+    assert len(shops - shops) == 0
+    assert len((shops - shops) - (shops - shops)) == 0
+    with pytest.raises(RemovalError, match="there is no such slice"):
+        (shops - shops) - shops
+    assert (shops - shops) + few == few
+    with pytest.raises(IncompatibleSketchesError, match="cannot subtract tables by"):
+        table - shops
+
+
+@pytest.mark.parametrize("ending", [".sketch", ".json", ".csv"])
+def test_a_table_under_the_name_of_another_kind_is_refused_with_a_better_name(
+    ending, table, tmp_path
+):
+    with pytest.raises(DataError, match=r"is saved as \*\.parquet.*Name it 'days\.parquet'"):
+        table.save(tmp_path / f"days{ending}")
+    with pytest.raises(DataError, match=r"is saved as \*\.sketch.*Name it 'day\.sketch'"):
+        table.merge().save(tmp_path / "day.parquet")
+    assert not list(tmp_path.iterdir())

@@ -276,7 +276,7 @@ def load_table(file: Place, where: str | None) -> SketchTable:
     if is_cube(file):
         table: SketchTable = load(file).table(where)
     else:
-        table = SketchTable.from_parquet(file, where=where)
+        table = load(file, where=where)
     if not len(table):
         raise _no_slices(file, table.by, where)
     return table

@@ -134,7 +134,7 @@ def sketch(
         if table is None:
             result.save(target)
         else:
-            table.to_parquet(target)
+            table.save(target)
     size, n_read = target.stat().st_size, result.count + result.n_invalid
     record: dict[str, Any] = {
         "command": "sketch",

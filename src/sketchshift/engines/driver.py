@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 import sketchshift.errors
 from sketchshift._typing import IntArray
@@ -93,7 +92,7 @@ class Driver:
         result = self._read(sketch_partition_by, merge_tables, collection, reading)
         if result is None:
             raise DataError("there are no rows to sketch. Check the path or the filter.")
-        table = table_from_bytes(result)
+        table = SketchTable.from_bytes(result)
         check_result(table.merge(), is_weighted=reading.is_weighted)
         return table
 
@@ -164,7 +163,7 @@ def sketch_partition(partition: Any, reading: Reading, *, where: str) -> bytes:
 def sketch_partition_by(partition: Any, reading: Reading, *, where: str) -> bytes | None:
     """The table of :func:`table_of_partition`, as bytes."""
     table = table_of_partition(partition, reading, where=where)
-    return None if table is None else table_to_bytes(table)
+    return None if table is None else table.to_bytes()
 
 
 def table_of_partition(partition: Any, reading: Reading, *, where: str) -> SketchTable | None:
@@ -293,19 +292,19 @@ def merge_tables(parts: Iterable[bytes | None]) -> bytes | None:
     Parameters
     ----------
     parts : iterable of bytes or None
-        Of :func:`table_to_bytes`, taken one at a time.
+        Of :meth:`SketchTable.to_bytes`, taken one at a time.
     """
     merged: SketchTable | None = None
     for part in parts:
         if part is None:
             continue
-        table = table_from_bytes(part)
+        table = SketchTable.from_bytes(part)
         if merged is not None:
             held = merged.n_bytes + table.n_bytes
             check_room(len(merged) + len(table), table.by, 3.0 * held, held)
             table = merged + table
         merged = table
-    return None if merged is None else table_to_bytes(merged)
+    return None if merged is None else merged.to_bytes()
 
 
 def merge_plan_rows(parts: Iterable[bytes | None], planning: Planning) -> bytes | None:
@@ -363,20 +362,6 @@ class _Drawn:
             arrays = {"weights": None, **file}
         columns = arrays.pop("columns", None)
         return cls(None if columns is None else tuple(columns.tolist()), PartSample(**arrays))
-
-
-def table_to_bytes(table: SketchTable) -> bytes:
-    """A table as a stream of Arrow, with the types of its keys."""
-    rows, sink = table.to_arrow(), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    return bytes(sink.getvalue())
-
-
-def table_from_bytes(data: bytes) -> SketchTable:
-    """What :func:`table_to_bytes` wrote."""
-    with pa.ipc.open_stream(data) as stream:
-        return SketchTable.from_arrow(stream.read_all())
 
 
 # Errors of workers, for engines that report them as text.

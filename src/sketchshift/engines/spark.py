@@ -7,7 +7,7 @@ frame's own methods only, so that the same code runs through Spark Connect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from sketchshift.engines.driver import (
     cannot_read,
     check_keys,
     choose_partitions,
-    merge_sketches,
     raise_own_errors,
     table_of_partition,
     thin_out,
@@ -27,9 +26,11 @@ from sketchshift.engines.driver import (
 from sketchshift.errors import DataError, MissingDependencyError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch import Sketch, SketchTable
+from sketchshift.sketch.file import plan_text
 from sketchshift.sketch.keys import Key, read_keys
 from sketchshift.sketch.reading import Planning, Reading
 from sketchshift.sketch.slices import add_keys
+from sketchshift.sketch.totals import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -190,7 +191,7 @@ def _collect(df: DataFrame) -> pa.Table:
 
 
 def _aggregate_of(merge: Merge) -> Any:
-    """An aggregate of Spark's over a column of bytes; it holds one batch at a time."""
+    """An aggregate of Spark's over the results of partitions; it holds one batch at a time."""
 
     def aggregate(arrays: Iterator[pa.Array]) -> bytes | None:
         return merge(part.as_py() for array in arrays for part in array if part.is_valid)
@@ -198,6 +199,47 @@ def _aggregate_of(merge: Merge) -> Any:
     # Spark looks at the types themselves, and annotations are texts in this module.
     aggregate.__annotations__ = {"arrays": Iterator[pa.Array], "return": bytes}
     return sql.arrow_udf(aggregate, "binary")
+
+
+def _slices(plans: pa.Array, sketches: pa.Array) -> SketchTable:
+    """The rows of a table of sketches, by their numbers; those that are null are left out."""
+    rows = pa.table({"row": range(len(sketches)), "plan": plans, "sketch": sketches})
+    return SketchTable.from_arrow(rows.filter(sketches.is_valid()))
+
+
+def _merge_agg(finish: Callable[[Sketch], bytes]) -> Any:
+    """An aggregate of Spark's over the columns ``plan`` and ``sketch``; holds one batch at a time.
+
+    Parameters
+    ----------
+    finish : callable
+        What becomes of the sum.
+    """
+
+    def aggregate(batches: Iterator[tuple[pa.Array, pa.Array]]) -> bytes | None:
+        tables = (_slices(*batch) for batch in batches)
+        parts = [table.merge() for table in tables if len(table)]
+        return finish(sum(parts[1:], parts[0])) if parts else None
+
+    hints = {"batches": Iterator[tuple[pa.Array, pa.Array]], "return": bytes}
+    aggregate.__annotations__ = hints
+    return sql.arrow_udf(aggregate, "binary")
+
+
+def _slice_of(sketch: Sketch) -> bytes:
+    """A sketch as the column ``sketch`` of a table has it."""
+    row = SketchTable.of(pa.table({"row": [0]}), [sketch]).to_arrow()["sketch"][0]
+    return bytes(row.as_py())
+
+
+def _slice_counts() -> Any:
+    """A function of Spark's from plans and slices to their numbers of rows."""
+
+    def counts(plans: pa.Array, sketches: pa.Array) -> pa.Array:
+        return pa.array(_slices(plans, sketches).counts)
+
+    counts.__annotations__ = {"plans": pa.Array, "sketches": pa.Array, "return": pa.Array}
+    return sql.arrow_udf(counts, "bigint")
 
 
 def _count_of() -> Any:
@@ -227,7 +269,8 @@ def _join_batches(batches: Batches, n_rows: int | None) -> Iterator[pa.Table]:
 def _schema_of_parts(empty: pa.Table, keys: Sequence[Key]) -> types.StructType:
     """Columns of the sketches by key that a worker gives for a partition."""
     no_slices = SketchTable(pa.table(read_keys(empty, keys)), None).to_arrow()
-    return from_arrow_schema(no_slices.drop_columns("count").schema, prefer_timestamp_ntz=True)
+    schema = no_slices.drop_columns(["count", "plan"]).schema
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def _task_name() -> str:
@@ -257,8 +300,8 @@ def sketch_frame(
     Returns
     -------
     frame : DataFrame
-        Columns of the key, ``count`` and ``sketch``, as
-        :meth:`sketchshift.SketchTable.from_parquet` reads them. Computed when it is used.
+        Columns of the key, ``count``, ``plan`` and ``sketch``, as :func:`sketchshift.load` reads
+        them. Computed when it is used.
     """
     reading = add_keys(Reading(spec, **options), by)
     reading.require_spec()
@@ -270,22 +313,24 @@ def sketch_frame(
         larger = _join_batches(_restore_names(batches, names), reading.block_rows)
         table = table_of_partition(larger, reading, where=_task_name())
         if table is not None:
-            yield from table.to_arrow().drop_columns("count").to_batches()
+            yield from table.to_arrow().drop_columns(["count", "plan"]).to_batches()
 
     keys = [str(i) for i in range(len(reading.keys))]  # numbered, as all columns are
     schema = _schema_of_parts(partitions.empty, reading.keys)
     parts = partitions.frame.mapInArrow(read, schema).toDF(*keys, "sketch")
-    merged = parts.groupBy(*keys).agg(_aggregate_of(merge_sketches)("sketch").alias("sketch"))
-    counted = merged.select(*keys, _count_of()("sketch"), "sketch")
-    return counted.toDF(*reading.key_names, "count", "sketch")
+    plan = sql.lit(plan_text(spec.fingerprint, Layout.of(spec)).decode())
+    merged = parts.groupBy(*keys).agg(_merge_agg(_slice_of)(plan, "sketch").alias("sketch"))
+    counted = merged.select(*keys, _slice_counts()(plan, "sketch"), plan, "sketch")
+    return counted.toDF(*reading.key_names, "count", "plan", "sketch")
 
 
 def register(session: SparkSession) -> None:
     """Make two functions over stored sketches known to SQL.
 
-    ``sketch_merge_agg(sketch)`` is the sketch of all rows of a group, as bytes, and
-    ``sketch_count(sketch)`` the number of rows in a sketch. Nulls are left out. As any aggregate
-    in Python, ``sketch_merge_agg`` cannot stand beside Spark's own (``count(*)``) in one query.
+    ``sketch_merge_agg(plan, sketch)`` is the sketch of all rows of a group, as bytes that
+    :meth:`sketchshift.Sketch.from_bytes` reads, and ``sketch_count`` the number of rows in such.
+    Nulls are left out. As any aggregate in Python, ``sketch_merge_agg`` cannot stand beside Spark's
+    own (``count(*)``) in one query.
 
     Parameters
     ----------
@@ -294,5 +339,5 @@ def register(session: SparkSession) -> None:
     """
     if not hasattr(session, "udf"):  # classic and Connect have no class in common
         raise parameter_error("register", "session", "a SparkSession", session)
-    session.udf.register("sketch_merge_agg", _aggregate_of(merge_sketches))
+    session.udf.register("sketch_merge_agg", _merge_agg(Sketch.to_bytes))
     session.udf.register("sketch_count", _count_of())

@@ -405,8 +405,9 @@ class Cube:
         def add(state: State) -> tuple[Any, Sums]:
             selection = self._select(state, where)
             groups, numbers = number_groups(selection.own_keys.select(names))
-            layout, most = self._layout, 4 * len(groups) * self._layout.most_digits
-            of_cells = min(selection.n_bytes, most)
+            layout, cells = self._layout, self._layout.spec.cells
+            n_cells = 0 if cells is None else cells.n_cells
+            of_cells = min(selection.n_bytes, layout.bytes_of(0, len(groups) * n_cells))
             needed = 2.0 * (layout.bytes_of(len(groups), 0) + of_cells)
             check_room(len(groups), names, needed, fix=FEWER_KEYS)
             sums = Sums(self._layout, len(groups))

@@ -9,10 +9,8 @@ u         rows that were added, a whole weight counted as often as it says
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -40,11 +38,6 @@ class AxisCellFamily(CellFamily):
     @cached_property
     def _centers(self) -> Centers:
         return replace(self._cells.groups, axes=self._axes)
-
-    def split(self, octets: Any) -> Sequence[Any]:
-        """Weights, sums, squares."""
-        d = self._spec.n_features
-        return octets[..., :1, :], octets[..., 1 : 1 + d, :], octets[..., 1 + d :, :]
 
     def are_sound(self, totals: Totals, u: FloatArray) -> BoolArray:
         """Weights that add up to that of the rows; sums within reach; Cauchy and Schwarz."""

@@ -10,7 +10,7 @@ u         rows that were added, a whole weight counted as often as it says
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -29,15 +29,11 @@ from sketchshift.kernels import (
     select_kernel,
 )
 from sketchshift.sketch.digits import (
-    are_fewest,
     carry,
-    from_octets,
     lanes_of,
     shifted,
     to_floats,
     to_integers,
-    to_octets,
-    width_of,
 )
 from sketchshift.sketch.family import Family, FamilyAdder, SlotSums, WeightedRows, Zone
 from sketchshift.sketch.totals import (
@@ -50,7 +46,6 @@ from sketchshift.sketch.totals import (
 )
 
 __all__ = [
-    "NOT_CANONICAL",
     "CellAdder",
     "CellFamily",
     "CellSlots",
@@ -65,7 +60,6 @@ __all__ = [
 _CANCELLED = 1e-12
 _STEP_BITS = CELL_BITS + 12  # an offset within reach is below 2**_STEP_BITS steps
 _CLOSE = 1.0 + 1e-9
-NOT_CANONICAL = "the integers are not written in the canonical way."
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,45 +197,15 @@ class GridFamily(Family):
         """Sums of rows (E, integers) as digits that are not in their range."""
         return lanes_of([(sums, 0)], self.n_digits)
 
-    def split(self, octets: Any) -> Sequence[Any]:
-        """Parts of integers (..., integers, bytes) that are written with one width each."""
-        return (octets,)
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Weights, sums, squares."""
+        d = self._spec.n_features
+        return 1, d, self.n_integers - 1 - d
 
-    def to_bytes(self, totals: Totals, i: int) -> bytes:
-        """Of each part a byte that says how many an integer takes, the fewest; then these."""
-        own = totals[i].entries[self.name]
-        octets = np.zeros((self._n_cells, self.n_integers, 4 * self.n_digits), dtype=np.uint8)
-        found = to_octets(own.digits, self.n_digits)
-        octets[own.names[:, 1]] = found.reshape(len(own), *octets.shape[1:])
-        words = []
-        for part in self.split(octets):
-            flat = part.reshape(-1, octets.shape[-1])
-            width = width_of(flat)
-            words += [bytes([width]), flat[:, :width].tobytes()]
-        return b"".join(words)
-
-    def from_bytes(self, data: Sequence[memoryview]) -> tuple[Any, list[memoryview]]:
-        """See :class:`Family`; slices that are written with equal widths are read together."""
-        digits = np.zeros((len(data), self._n_cells, self.n_integers, self.n_digits), np.int32)
-        rest = list(data)
-        for part in self.split(digits):
-            own = part[0].size // self.n_digits
-            widths = np.array([each[0] if len(each) else 0 for each in rest], dtype=np.int64)
-            is_short = [len(each) < 1 + own * w for each, w in zip(rest, widths, strict=True)]
-            if any(is_short) or (widths < 1).any() or (widths > 4 * self.n_digits).any():
-                raise ValueError("the integers of the cells are cut off.")
-            for width in np.unique(widths).tolist():
-                alike = np.flatnonzero(widths == width)
-                joined = b"".join(rest[i][1 : 1 + own * width] for i in alike)
-                octets = np.frombuffer(joined, dtype=np.uint8).reshape(-1, width)
-                if not are_fewest(octets.reshape(len(alike), own, width)).all():
-                    raise ValueError(NOT_CANONICAL)
-                found = from_octets(octets, self.n_digits)
-                part[alike] = found.reshape(len(alike), *part.shape[1:])
-            rest = [each[1 + own * w :] for each, w in zip(rest, widths.tolist(), strict=True)]
-        flat = digits.reshape(len(data), self._n_cells, self.width)
-        owners, cells = np.nonzero(flat.any(axis=2))
-        return Entries(np.column_stack([owners, cells]), flat[owners, cells]), rest
+    def are_names(self, names: IntArray) -> BoolArray:
+        """Those of cells of the plan."""
+        return np.asarray((names[:, 1] >= 0) & (names[:, 1] < self._n_cells))
 
 
 class CellFamily(GridFamily):
@@ -313,7 +277,8 @@ def missing_weight(totals: Totals, power: int) -> FloatArray:
     n_digits = totals.layout.by_name["cells"].n_digits
     for own, n, by in ((cells, n_digits, power), (outer, 4, WEIGHT_BITS - CELL_WEIGHT_BITS)):
         weights = np.zeros((len(totals), 4), dtype=np.int64)
-        np.add.at(weights[:, :n], own.names[:, 0], own.digits[:, :n])
+        for i in range(n):  # sums of digits are exact in float64
+            weights[:, i] = np.bincount(own.names[:, 0], own.digits[:, i], len(totals))
         lanes += shifted(carry(weights, 4), 4, by)
     return np.abs(to_floats(carry(lanes, 4), 4)[:, 0])
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchshift._typing import Digits, FloatArray, IntArray
 from sketchshift.data.source import spans
@@ -23,16 +22,12 @@ from sketchshift.kernels.reference import integers_of
 
 __all__ = [
     "Digits",
-    "are_fewest",
     "carry",
-    "from_octets",
     "into_digits",
     "lanes_of",
     "shifted",
     "to_floats",
     "to_integers",
-    "to_octets",
-    "width_of",
 ]
 
 BITS = 32
@@ -108,49 +103,3 @@ def to_floats(digits: Any, n: int) -> FloatArray:
         found *= 2.0**BITS
         found += digits[..., i::n]
     return found
-
-
-def to_octets(digits: Digits, n: int) -> NDArray[np.uint8]:
-    """Integers (..., k) in two's complement, little endian: shape (all of them, 4 n)."""
-    words = digits.reshape(-1, n).astype(np.int64)
-    for i in range(n - 1):
-        words[:, i + 1] += words[:, i] >> BITS
-    octets: NDArray[np.uint8] = (words & 2**BITS - 1).astype("<u4").view(np.uint8)
-    return octets
-
-
-def width_of(octets: NDArray[np.uint8]) -> int:
-    """Return the fewest bytes that hold all integers in two's complement."""
-    width = int(octets.shape[1])
-    if not len(octets):
-        return 1
-    sign = np.where(octets[:, -1] > 127, 255, 0)
-    while width > 1:
-        is_sign = (octets[:, width - 1] == sign) & ((octets[:, width - 2] > 127) == (sign > 0))
-        if not is_sign.all():
-            break
-        width -= 1
-    return width
-
-
-def are_fewest(octets: NDArray[np.uint8]) -> Any:
-    """Whether the integers (n, k, bytes) of each of n need all their bytes: shape (n,)."""
-    if octets.shape[2] == 1:
-        return np.ones(len(octets), dtype=bool)
-    top, below = octets[..., -1], octets[..., -2]
-    return (top != np.where(below > 127, 255, 0)).any(axis=1)
-
-
-def from_octets(octets: NDArray[np.uint8], n: int) -> Digits:
-    """Digits (k, n) of integers (k, bytes) as :func:`to_octets` makes them, perhaps fewer bytes."""
-    padded = np.empty((len(octets), 4 * n), dtype=np.uint8)
-    width = octets.shape[1]
-    padded[:, :width] = octets
-    padded[:, width:] = np.where(octets[:, -1:] > 127, 255, 0)
-    words: Digits = padded.view("<i4")
-    carries = np.zeros(len(words), dtype=bool)
-    for i in range(n):  # a word from 2**31 on is a digit below 0, and carries
-        was_large = words[:, i] < 0
-        words[:, i] += carries
-        carries = was_large | (words[:, i] < 0)
-    return words

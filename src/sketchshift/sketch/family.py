@@ -11,7 +11,7 @@ import inspect
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
@@ -25,14 +25,7 @@ from sketchshift._validation import parameter_error
 from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, Kernel, Runs
-from sketchshift.sketch.digits import (
-    Digits,
-    from_octets,
-    into_digits,
-    to_floats,
-    to_integers,
-    to_octets,
-)
+from sketchshift.sketch.digits import Digits, into_digits, to_floats, to_integers
 
 if TYPE_CHECKING:
     from sketchshift.sketch.totals import AnyTotals, Entries, Totals
@@ -238,24 +231,16 @@ class Family(ABC):
         return totals.integers(self.name)
 
     @property
-    def n_bytes(self) -> int:
-        """Size in a file, where it is the same for all rows."""
-        return 4 * self.n_digits * math.prod(self.full_shape)
+    def groups(self) -> tuple[int, ...]:
+        """Numbers of integers that follow each other and are about as large: one width in a file.
 
-    def to_bytes(self, totals: Totals, i: int) -> bytes:
-        """The integers of slice i in their order, little endian, with signs."""
-        return to_octets(totals.dense[self.name][i], self.n_digits).tobytes()
+        Those of a slice, or of an entry.
+        """
+        return (self.n_integers,)
 
-    def from_bytes(self, data: Sequence[memoryview]) -> tuple[Any, list[memoryview]]:
-        """Read what :meth:`to_bytes` gave of n slices; return digits or entries, and the rest."""
-        n = self.n_bytes
-        for own in data:
-            if len(own) < n:
-                msg = f"the header announces {n} bytes of {self.name}, and there are {len(own)}."
-                raise ValueError(msg)
-        joined = np.frombuffer(b"".join(own[:n] for own in data), dtype=np.uint8)
-        digits = from_octets(joined.reshape(-1, 4 * self.n_digits), self.n_digits)
-        return digits.reshape(len(data), self.width), [own[n:] for own in data]
+    def are_names(self, names: IntArray) -> BoolArray:
+        """Say of names (E, 1 + id_width) of entries whether rows could have them."""
+        return np.ones(len(names), dtype=bool)
 
 
 class FunctionFamily(Family):

@@ -7,17 +7,21 @@ import json
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from sketchshift._paths import Place, RemotePath, parse_path
 from sketchshift._registry import first_answer
+from sketchshift._text import listed
 from sketchshift.errors import DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
+from sketchshift.sketch.packing import pack_slices, unpack_slices
 from sketchshift.sketch.totals import Layout, Totals
 
 __all__ = [
@@ -25,15 +29,17 @@ __all__ = [
     "MAGIC",
     "MAX_HEADER",
     "PRIVATE_MAGIC",
+    "check_ending",
     "check_fingerprint",
     "decode",
-    "decode_alike",
     "encode",
     "is_cube",
     "load",
     "name_file",
     "pack",
+    "plan_text",
     "read_header",
+    "read_plan",
     "read_spec",
     "register_kind",
     "unpack",
@@ -103,91 +109,47 @@ def read_header(text: bytes, kinds: Mapping[str, type]) -> dict[str, Any]:
     return dict(header)
 
 
-# The sketch file: a container of the spec, the counts and the integers (``docs/format.md``).
+# The sketch file: a container of a plan and one slice (``docs/format.md``).
 
 MAGIC = b"\x89SKS\r\n\x1a\n"
 PRIVATE_MAGIC = b"\x89SKP\r\n\x1a\n"
-_KINDS = {"count": int, "fingerprint": str, "n_invalid": int, "spec": dict}
+_KINDS = {"fingerprint": str, "spec": dict}
 
 
-def encode(fingerprint: str, totals: Totals, i: int = 0) -> bytes:
-    """Bytes of slice i as a sketch: a function of its content alone."""
-    layout = totals.layout
-    counts = totals.counts[i].tolist()
-    header = _header_of(counts, fingerprint, layout)
-    return pack(MAGIC, header, b"".join(f.to_bytes(totals, i) for f in layout.families))
+def plan_text(fingerprint: str, layout: Layout) -> bytes:
+    """The header of a sketch, and the plan of each row of a table: canonical JSON."""
+    return b'{"fingerprint":"%s","spec":%s}' % (fingerprint.encode(), layout.header_end)
 
 
-def _header_of(counts: Sequence[int], fingerprint: str, layout: Layout) -> bytes:
-    """The header of a sketch as canonical JSON."""
-    start = f'{{"count":{counts[0]},"fingerprint":"{fingerprint}","n_invalid":{counts[1]},"spec":'
-    return start.encode() + layout.header_end + b"}"
-
-
-def decode(files: Sequence[bytes]) -> tuple[SketchSpec, str, Totals]:
-    """Read sketches of one spec, which is read once; refuse anything unsound.
-
-    Parameters
-    ----------
-    files : sequence of bytes
-        At least one.
-
-    Returns
-    -------
-    spec, fingerprint : SketchSpec, str
-        Of the first. That the others have them is checked by :func:`decode_alike`.
-    totals : Totals
-        A slice of each.
-    """
-    text, _ = _open(files[0])
+@lru_cache(maxsize=4)
+def read_plan(text: bytes) -> tuple[Layout, str]:
+    """Layout and fingerprint from what :func:`plan_text` gave; anything else is refused."""
+    if len(text) > MAX_HEADER:
+        raise SketchFormatError(f"a plan has at most {MAX_HEADER:,} bytes, and here {len(text):,}.")
     header = read_header(text, _KINDS)
     check_fingerprint(header["fingerprint"])
     layout = Layout.of(read_spec(header["spec"]))
-    if text != _header_of((header["count"], header["n_invalid"]), header["fingerprint"], layout):
-        raise SketchFormatError("the header is not written in the canonical way.")
-    totals = decode_alike(files, layout, header["fingerprint"])
-    if totals is None:
-        raise SketchFormatError("the sketches are of several plans.")
-    return layout.spec, header["fingerprint"], totals
+    if text != plan_text(header["fingerprint"], layout):
+        raise SketchFormatError("the plan is not written in the canonical way.")
+    return layout, header["fingerprint"]
 
 
-def decode_alike(files: Sequence[bytes], layout: Layout, fingerprint: str) -> Totals | None:
-    """Read sketches that have one spec and fingerprint; None if one of them has others."""
-    start = re.compile(
-        rb'\{"count":(-?\d+),"fingerprint":"%s","n_invalid":(-?\d+),"spec":' % fingerprint.encode()
-    )
-    counts, rest, end = [], [], layout.header_end + b"}"
-    for data in files:
-        text, payload = _open(data)
-        found = start.match(text)
-        if found is None or text[found.end() :] != end:
-            return None
-        counts.append([int(found[1]), int(found[2])])
-        if text[: found.end()] != _header_of(counts[-1], fingerprint, layout)[: found.end()]:
-            raise SketchFormatError("the header is not written in the canonical way.")
-        rest.append(payload)
-    if max(abs(n) for pair in counts for n in pair) >= 2**63:
-        raise SketchFormatError("the integers are not those of any rows.")
-    totals = Totals(layout, np.array(counts, dtype=np.int64))
-    try:
-        for family in layout.families:
-            own, rest = family.from_bytes(rest)
-            (totals.entries if family.id_width else totals.dense)[family.name] = own
-        is_sound = totals.is_sound()
-    except (ValueError, DataError) as error:
-        raise SketchFormatError(str(error)) from None
-    if left := max(map(len, rest)):
-        raise SketchFormatError(f"there are {left} bytes more than the header announces.")
-    if not is_sound:
-        raise SketchFormatError("the integers are not those of any rows.")
-    return totals
+def encode(fingerprint: str, totals: Totals) -> bytes:
+    """Bytes of one slice as a sketch: a function of its content alone."""
+    ((data, _),) = pack_slices(totals, fingerprint)
+    return pack(MAGIC, plan_text(fingerprint, totals.layout), data.tobytes())
 
 
-def _open(data: bytes) -> tuple[bytes, memoryview]:
+def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
+    """Read spec, fingerprint and totals of a sketch; refuse anything unsound."""
     if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
-        msg = "this is a private sketch. Read it with ss.load; tables hold raw ones."
-        raise SketchFormatError(msg)
-    return unpack(data, MAGIC)
+        raise SketchFormatError("this is a private sketch. Read it with ss.load.")
+    text, payload = unpack(data, MAGIC)
+    layout, fingerprint = read_plan(text)
+    edges = np.array([0, len(payload)])
+    octets = np.frombuffer(payload, dtype=np.uint8)
+    totals = unpack_slices(octets, edges[:1], edges[1:], layout, fingerprint)
+    return layout.spec, fingerprint, totals
 
 
 def read_spec(content: dict[str, Any]) -> SketchSpec:
@@ -206,19 +168,20 @@ def check_fingerprint(fingerprint: str) -> None:
 
 # All kinds of files that we write, and how to tell them apart.
 
+_ENDINGS = (".sketch", ".parquet", ".json", ".csv", ".arrow", ".npy")
 _SHOWN = 8  # bytes of an unknown file that its error shows
 
 
 @dataclass(frozen=True)
 class _Kind:
     name: str
-    read: Callable[[Place], Any]
+    read: Callable[..., Any]
 
 
 _KINDS_BY_START: dict[bytes, _Kind] = {}
 
 
-def register_kind(start: bytes, name: str, read: Callable[[Place], Any]) -> None:
+def register_kind(start: bytes, name: str, read: Callable[..., Any]) -> None:
     """Let :func:`load` read one more kind of file.
 
     Parameters
@@ -242,7 +205,9 @@ def name_file(path: str | os.PathLike[str]) -> Iterator[None]:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(
+    path: str | os.PathLike[str], *, where: str | None = None, max_bytes: int | None = None
+) -> Any:
     """Read any file that this library wrote.
 
     Parameters
@@ -250,6 +215,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     path : path
         Its first bytes say what it is, whatever its name. A folder is read as a table, unless it
         is a cube.
+    where : str or None
+        Of a table the slices to read, as :meth:`SketchTable.where` takes it. Other sketches are not
+        looked at, unless the condition names ``count``.
+    max_bytes : int or None
+        What the slices of a table and their keys may take together, 2**30 by default. A small file
+        may hold a large table; one that holds more is refused.
 
     Returns
     -------
@@ -259,21 +230,41 @@ def load(path: str | os.PathLike[str]) -> Any:
         of the rows that a pass has read so far. A damaged file, or one of another kind, is an
         error that names it.
     """
-    file = parse_path(path)
+    file, given = parse_path(path), {"where": where, "max_bytes": max_bytes}
+    options = {name: value for name, value in given.items() if value is not None}
+    kind = _kind_of(file)
+    if options and kind is not _KINDS_BY_START[PARQUET_START]:
+        which = listed(list(options))
+        msg = f"{path}: {which} applies to tables of sketches alone, and this is {kind.name}."
+        raise DataError(f"{msg} Leave that out.")
+    return kind.read(file, **options)
+
+
+def _kind_of(file: Place) -> _Kind:
     if file.is_dir():
-        if is_cube(file):
-            return first_answer("states", file)
-        return _KINDS_BY_START[PARQUET_START].read(file)
+        return _CUBE if is_cube(file) else _KINDS_BY_START[PARQUET_START]
     if file.is_fifo():
-        msg = f"{path} is a pipe, which can be read once only. Save it to a file first."
+        msg = f"{file} is a pipe, which can be read once only. Save it to a file first."
         raise SketchFormatError(msg)
     longest = max(map(len, _KINDS_BY_START))
     with file.open("rb") as opened:
         start = opened.read(longest)
     for magic, kind in _KINDS_BY_START.items():
         if start.startswith(magic) or start.lstrip().startswith(magic):  # JSON may begin so
-            return kind.read(file)
-    raise SketchFormatError(f"{path}: {_unknown(start)}")
+            return kind
+    raise SketchFormatError(f"{file}: {_unknown(start)}")
+
+
+def check_ending(path: str | os.PathLike[str], ending: str, content: str) -> None:
+    """Refuse to save content under a name that ends as files of another kind do."""
+    name = parse_path(path).name
+    found = PurePath(name).suffix
+    if found.lower() in _ENDINGS and found.lower() != ending:
+        better = name.removesuffix(found) + ending
+        msg = (
+            f"{content} is saved as *{ending}, and {name!r} ends in {found!r}. Name it {better!r}."
+        )
+        raise DataError(msg)
 
 
 def _unknown(start: bytes) -> str:
@@ -299,6 +290,8 @@ def is_cube(path: str | os.PathLike[str] | Place) -> bool:
     folder = path if isinstance(path, RemotePath) else parse_path(path)
     return not isinstance(folder, RemotePath) and (folder / CUBE_HEAD).is_file()
 
+
+_CUBE = _Kind("a cube", lambda path: first_answer("states", path))
 
 PARQUET_START = b"PAR1"
 """How a table of sketches begins, as all files of Parquet do."""

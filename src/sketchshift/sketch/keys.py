@@ -39,7 +39,7 @@ __all__ = [
     "to_stream",
 ]
 
-RESERVED = {"count", "sketch", "__row__"}
+RESERVED = {"count", "plan", "sketch", "__row__"}
 """Names of columns that tables of sketches have besides their keys."""
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")

@@ -145,6 +145,12 @@ class MomentFamily(Family):
         self.shape = (2 + 3 * d + (d * (d + 1) // 2 if spec.has_full_covariance else d),)
         self._spec = spec
 
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Weight, fine weight, sums, rests, partial rests, products."""
+        d = self._spec.n_features if self._spec.has_moments else 0
+        return 1, 1, d, d, d, self.n_integers - 2 - 3 * d
+
     def adders(self, kernel: Kernel) -> Callable[[], FamilyAdder]:
         """Adders that share nothing."""
         return lambda: _MomentAdder(self._spec, kernel, self.n_integers)

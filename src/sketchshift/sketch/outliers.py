@@ -12,8 +12,7 @@ u         rows that were added, a whole weight counted as often as it says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,15 +20,8 @@ import numpy as np
 from sketchshift._typing import BoolArray, FloatArray, IntArray
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import CELL_WEIGHT_BITS, Kernel
-from sketchshift.sketch.cells import NOT_CANONICAL, CellSums, are_sums, none_of
-from sketchshift.sketch.digits import (
-    are_fewest,
-    from_octets,
-    lanes_of,
-    to_integers,
-    to_octets,
-    width_of,
-)
+from sketchshift.sketch.cells import CellSums, are_sums, none_of
+from sketchshift.sketch.digits import lanes_of, to_integers
 from sketchshift.sketch.family import Family, FamilyAdder, WeightedRows, Zone
 from sketchshift.sketch.totals import AnyTotals, Entries, EntrySums, Totals, to_digits
 
@@ -37,7 +29,6 @@ __all__ = ["NOWHERE", "OutlierFamily", "OutlierKey", "Outliers"]
 
 _FAR_BITS = 40  # an offset is below 2**_FAR_BITS steps of its cell
 _HALF_BITS = _FAR_BITS // 2  # of each of the limbs that squares are summed in
-_KEY = np.dtype([("zone", "u1"), ("center", "<i4"), ("sign", "u1"), ("power", "<i4"), ("c", "<u4")])
 _FEW_COLUMNS = 30  # up to here, shells are told apart by column and sign
 _CLOSE = 1.0 + 1e-9
 NOWHERE = -1
@@ -143,56 +134,18 @@ class OutlierFamily(Family):
             are_rows = _are_axis_sums(numbers, self._d, u[owners])
         return none_of(totals, owners, ~are_rows)
 
-    def to_bytes(self, totals: Totals, i: int) -> bytes:
-        """The number of entries (4 bytes), the width of integers (1), and by key: key, integers."""
-        own = totals[i].entries[self.name]
-        octets = to_octets(own.digits, self.n_digits)
-        width = width_of(octets)
-        table = np.zeros(len(own), dtype=self._record(width))
-        for name, column in zip(_KEY.names or (), own.names[:, 1:].T, strict=True):
-            table["key"][name] = column
-        table["integers"] = octets[:, :width].reshape(len(own), self.n_integers * width)
-        return len(own).to_bytes(4, "little") + bytes([width]) + table.tobytes()
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Weights, sums, squares."""
+        return 1, self._d, self.n_squares
 
-    def _record(self, width: int) -> np.dtype[Any]:
-        return np.dtype([("key", _KEY), ("integers", "u1", (self.n_integers * width,))])
-
-    def from_bytes(self, data: Sequence[memoryview]) -> tuple[Entries, list[memoryview]]:
-        """See :class:`Family`."""
-        found, rest = [Entries.none(self)], []
-        for i, each in enumerate(data):
-            n, width = int.from_bytes(each[:4], "little"), each[4] if len(each) > 4 else 0
-            end = 5 + n * (_KEY.itemsize + width * self.n_integers)
-            if not 1 <= width <= 4 * self.n_digits or len(each) < end:
-                raise ValueError("the integers of far rows are cut off.")
-            if n:
-                table = np.frombuffer(each[5:end], dtype=self._record(width))
-                columns = [table["key"][name].astype(np.int64) for name in _KEY.names or ()]
-                names = np.column_stack([np.full(n, i), *columns])
-                self._check_names(names)
-                octets = table["integers"].reshape(-1, width)
-                digits = from_octets(octets, self.n_digits).reshape(n, self.width)
-                if not are_fewest(octets[None]).all() or not digits.any(axis=1).all():
-                    raise ValueError(NOT_CANONICAL)
-                found.append(Entries(names, digits))
-            elif width != 1:
-                raise ValueError(NOT_CANONICAL)
-            rest.append(each[end:])
-        return Entries.join(found), rest
-
-    def _check_names(self, names: IntArray) -> None:
-        """Refuse names that no rows have, and those in another order."""
+    def are_names(self, names: IntArray) -> BoolArray:
+        """Zones, centers, signs, powers of two of finite numbers, and columns."""
         zone, center, sign, power, column = names[:, 1:].T
-        is_key = (power > -1100) & (power <= 1024)  # of a finite number
         is_center = (center >= 0) & (center < self._cells.n_cells) & (zone == Zone.OUTER)
-        is_key &= ((center == NOWHERE) | is_center) & np.isin(zone, [*self.zones])
-        is_key &= (sign < 2) & (column < self._d)
-        if not is_key.all():
-            key = tuple(names[np.argmin(is_key), 1:].tolist())
-            raise ValueError(f"there are no far rows with the key {key}.")
-        keys = list(map(tuple, names.tolist()))
-        if any(first >= second for first, second in pairwise(keys)):
-            raise ValueError("far rows are not in the order of their keys.")
+        found = ((center == NOWHERE) | is_center) & np.isin(zone, [*self.zones])
+        found &= (power > -1100) & (power <= 1024) & (sign >= 0) & (sign < 2)
+        return np.asarray(found & (column >= 0) & (column < self._d))
 
 
 def _are_axis_sums(numbers: FloatArray, d: int, u: FloatArray) -> BoolArray:

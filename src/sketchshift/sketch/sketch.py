@@ -179,8 +179,9 @@ class AnySketch(ABC):
         Parameters
         ----------
         path : path
-            Usually ``*.sketch``. An existing file is replaced.
+            Usually ``*.sketch``; never ``*.parquet``. An existing file is replaced.
         """
+        file_format.check_ending(path, ".sketch", "a sketch")
         write_atomically(path, self.to_bytes())
 
 
@@ -487,7 +488,7 @@ class Sketch(AnySketch):
             Equal to the one written. Allocates no more than a small multiple of
             ``len(data)``, whatever the bytes say.
         """
-        return cls(*file_format.decode([data]))
+        return cls(*file_format.decode(data))
 
 
 def _no_moments(name: str) -> DataError:

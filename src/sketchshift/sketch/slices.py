@@ -282,14 +282,7 @@ class _Slices:
         """The table of the slices so far, as a stream of Arrow; the pass goes on with it."""
         table = self.table()
         self._take_over(table)
-        sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")  # there is a plan in each sketch
-        with pa.ipc.new_stream(
-            sink, table._span(0, 0).to_arrow().schema, options=options
-        ) as writer:
-            for span in spans(len(table), FROZEN):
-                writer.write(table._span(span.start, span.stop).to_arrow())
-        return {"written": sorted(self._written)}, bytes(sink.getvalue())
+        return {"written": sorted(self._written)}, table.to_bytes()
 
     def thaw(self, state: dict[str, Any], integers: bytes) -> None:
         """Go on from slices of the same spec."""
@@ -396,7 +389,7 @@ def read_slices(position: dict[str, Any], integers: bytes) -> SketchTable:
 
 
 def _read_table(integers: bytes, names: tuple[str, ...]) -> SketchTable:
-    table = SketchTable.from_arrow(pa.ipc.open_stream(integers).read_all())
+    table = SketchTable.from_bytes(integers)
     if table.by != names:
         raise ValueError(f"keys of {list(table.by)}")
     return table

@@ -2,14 +2,16 @@
 
 A file of some kilobytes may decode to gigabytes: a value that is written once for many rows, a page
 of zeros. The sizes that the footer states are checked before a row is read. A footer may be wrong,
-so rows are decoded one at a time, and the bytes in memory are counted.
+so a few rows are decoded at a time, and the bytes in memory are counted. The plan, which all rows
+have in common, is read as a dictionary.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -22,13 +24,13 @@ import pyarrow.parquet as pq
 from sketchshift._paths import Place, RemotePath, arrow_file, check_unchanged, parse_path
 from sketchshift._text import listed
 from sketchshift._typing import IntArray
-from sketchshift.data.source import spans
-from sketchshift.errors import DataError, SketchFormatError
-from sketchshift.sketch.file import decode_alike
+from sketchshift.errors import DataError, IncompatibleSketchesError, SketchFormatError
+from sketchshift.sketch.file import read_plan
 from sketchshift.sketch.keys import normalise_keys, refuse_kind, stack_keys
+from sketchshift.sketch.packing import unpack_slices
 from sketchshift.sketch.sketch import Sketch, check_same_spec
-from sketchshift.sketch.table import COUNT, SKETCH, group_keys
-from sketchshift.sketch.totals import Totals
+from sketchshift.sketch.table import COUNT, PLAN, SKETCH, group_keys
+from sketchshift.sketch.totals import Layout, Totals
 from sketchshift.sketch.where import ROW, find_rows
 
 __all__ = [
@@ -42,15 +44,16 @@ __all__ = [
 ]
 
 BYTES = ("binary", "large_binary", "binary_view")  # types of Arrow
+TEXTS = ("string", "large_string", "string_view")
 UNNAMED = re.compile(r"__index_level_\d+__")  # numbers of rows that pandas adds to its columns
 
 MOST_BYTES = 2**30
 """Of sketches that a table read from a file may hold, unless more are asked for."""
 
-BATCH_BYTES = 2**24  # joined to one batch; never less than a row
-BATCH_ROWS = 1024
-MOST_DIGITS = 2**22  # of slices that are decoded at a time, were all their cells full
-SMALLEST = 256  # bytes; the sketch of one column and one frequency has more
+ROWS_AT_ONCE = 16  # decoded together, however large they are
+BATCH_BYTES = 2**23  # joined to one batch
+BATCH_SHARE = 8  # where all are held, so many batches at least take the bytes that are allowed
+SMALLEST = 256  # bytes; no table of so many sketches fits into less memory
 
 
 @dataclass(frozen=True)
@@ -100,18 +103,25 @@ def read_parts(
     Yields
     ------
     part : TablePart
-        The first has no rows. Memory: one part, and one page and one row of each column.
+        The first has no rows. Memory: one part, and of each column one page and 16 rows.
     """
     with _name_errors(path):
         n_held, limit = 0, max_bytes or MOST_BYTES
         for opened in _open_files(parse_path(path)):
             with opened as source:
-                file = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**16)
-                _check_sizes(file, where, max_bytes)
-                # any number of rows may share one large value of a dictionary
-                batches = _join_batches(file.iter_batches(batch_size=1, use_threads=False))
+                _check_sizes(pq.ParquetFile(source), where, max_bytes)
+                file = pq.ParquetFile(
+                    source,
+                    read_dictionary=[PLAN],
+                    pre_buffer=False,
+                    buffer_size=2**16,
+                    page_checksum_verification=True,
+                )
+                # any number of rows may share one large value
+                few = file.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
+                batches = _join_batches(few, max(BATCH_BYTES, (max_bytes or 0) // BATCH_SHARE))
                 n_read = 0
-                for part in select_parts(batches, file.schema_arrow, where):
+                for part in select_parts(_check_rows(batches, file), file.schema_arrow, where):
                     n_held += part.keys.nbytes + (0 if max_bytes is None else part.n_bytes)
                     n_read += len(part.keys)
                     if n_held > limit:
@@ -120,18 +130,32 @@ def read_parts(
                     yield part
 
 
-def _join_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Join batches of one row to batches of BATCH_ROWS rows, or of BATCH_BYTES if that is less."""
-    held, n_bytes = [], 0
+def _check_rows(batches: Iterable[Any], file: Any) -> Iterator[Any]:
+    """The batches of a file; refuses fewer rows than its footer announces."""
+    n_rows = 0
+    for batch in batches:
+        n_rows += batch.num_rows
+        for field in batch.schema:
+            if pa.types.is_dictionary(field.type) and field.name != PLAN:
+                batch.column(field.name).validate(full=True)
+        yield batch
+    if n_rows != file.metadata.num_rows:
+        msg = f"its footer announces {file.metadata.num_rows:,} rows, and {n_rows:,} came. "
+        raise DataError(f"{msg}Was it damaged? Copy it again.")
+
+
+def _join_batches(batches: Iterable[Any], n_bytes: int) -> Iterator[Any]:
+    """Join batches until they have so many bytes."""
+    held, n_held = [], 0
     for batch in batches:
         held.append(batch)
-        n_bytes += batch.nbytes
-        if len(held) == BATCH_ROWS or n_bytes >= BATCH_BYTES:
-            joined = pa.Table.from_batches(held).combine_chunks()
-            held, n_bytes = [], 0  # before the caller takes memory of its own
+        n_held += batch.nbytes
+        if n_held >= n_bytes:
+            joined = pa.Table.from_batches(held)
+            held, n_held = [], 0  # before the caller takes memory of its own
             yield joined
     if held:
-        yield pa.Table.from_batches(held).combine_chunks()
+        yield pa.Table.from_batches(held)
 
 
 def _open_files(path: Place) -> Iterator[Any]:
@@ -168,9 +192,7 @@ def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iter
     rows, first = _Rows(), 0
     yield rows.part(schema.empty_table(), where, first)
     for batch in batches:
-        for span in spans(batch.num_rows, BATCH_ROWS):
-            piece = batch.slice(span.start, span.stop - span.start)
-            yield rows.part(piece, where, first + span.start)
+        yield rows.part(batch, where, first)
         first += batch.num_rows
 
 
@@ -237,14 +259,15 @@ def _below(above: Any, below: Any) -> Any:
 
 
 class _Rows:
-    """Reads rows of one spec, which is read once."""
+    """Reads rows of one plan, which is parsed once."""
 
     def __init__(self) -> None:
-        self._first: Sketch | None = None
+        self._text: bytes | None = None
+        self._plan: tuple[Layout, str] | None = None
 
     def part(self, piece: Any, where: str | None, first: int) -> TablePart:
         """Those of a piece of a table for which a condition holds."""
-        own = [name for name in piece.schema.names if name in (COUNT, SKETCH)]
+        own = [name for name in piece.schema.names if name in (COUNT, PLAN, SKETCH)]
         own += [name for name in piece.schema.names if UNNAMED.fullmatch(name)]
         keys = normalise_keys(piece.drop_columns(own))
         rows, totals = np.arange(len(keys)), None
@@ -258,44 +281,56 @@ class _Rows:
             totals = totals.take(rows)
         elif len(rows):
             totals = self._read(piece, rows, first)
-        fingerprint = "" if self._first is None else self._first.fingerprint
+        fingerprint = "" if self._plan is None else self._plan[1]
         return TablePart(keys.take(pa.array(rows, pa.int64())), totals, fingerprint)
 
     def _read(self, piece: Any, rows: IntArray, first: int) -> Totals:
-        """Totals of some rows, as many at a time as fit into memory in any case."""
-        column = piece.column(SKETCH)  # of views, which Arrow cannot take
-        files = [column[row].as_py() or b"" for row in rows.tolist()]
-        if self._first is None:
-            self._first = self._sketch(files[0], first + int(rows[0]))
-        layout = self._first._totals.layout
-        found = []
-        for span in spans(len(files), max(1, MOST_DIGITS // layout.most_digits)):
-            try:
-                totals = decode_alike(files[span], layout, self._first.fingerprint)
-            except SketchFormatError:
-                totals = None
-            if totals is None:
-                self._refuse(files[span], first + rows[span])
-            else:
-                found.append(totals)
-        result = Totals.join(found)
+        """Totals of some rows."""
+
+        def name(i: int) -> str:
+            return f"row {first + int(rows[i])} of the table: "
+
+        self._check_plans(_one_array(piece.column(PLAN)), rows, name)
+        assert self._plan is not None
+        sketches = _one_array(piece.column(SKETCH).cast(pa.large_binary())).fill_null(b"")
+        _, ends, data = sketches.buffers()
+        edges = np.frombuffer(ends, dtype=np.int64)[sketches.offset :]
+        octets = np.frombuffer(data or b"", dtype=np.uint8)
+        totals = unpack_slices(octets, edges[rows], edges[rows + 1], *self._plan, name)
         if COUNT in piece.schema.names:
             claimed = piece.column(COUNT).take(pa.array(rows)).to_pylist()
-            _check_counts(claimed, result.counts[:, 0].tolist(), (first + rows).tolist())
-        return result
+            _check_counts(claimed, totals.counts[:, 0].tolist(), (first + rows).tolist())
+        return totals
 
-    def _refuse(self, files: Sequence[bytes], rows: IntArray) -> None:
-        """Raise what is wrong with one of some sketches."""
-        assert self._first is not None
-        for data, row in zip(files, rows.tolist(), strict=True):
-            check_same_spec(self._first, self._sketch(data, row), "merge")
+    def _check_plans(self, plans: Any, rows: IntArray, name: Callable[[int], str]) -> None:
+        """Refuse rows with different plans, or with none."""
+        if not pa.types.is_dictionary(plans.type):
+            plans = plans.dictionary_encode()
+        numbers = plans.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+        codes, firsts = np.unique(numbers[rows], return_index=True)
+        for code, i in zip(codes.tolist(), firsts.tolist(), strict=True):
+            is_there = 0 <= code < len(plans.dictionary)
+            text = plans.dictionary[code].as_buffer().to_pybytes() if is_there else b""
+            if text == self._text:
+                continue
+            try:
+                plan = read_plan(text)
+            except SketchFormatError as error:
+                raise SketchFormatError(f"{name(i)}{error}") from None
+            if self._plan is not None:
+                try:
+                    check_same_spec(_empty_sketch(*self._plan), _empty_sketch(*plan), "merge")
+                except IncompatibleSketchesError as error:
+                    raise SketchFormatError(f"{name(i)}{error}") from None
+            self._text, self._plan = text, plan
 
-    @staticmethod
-    def _sketch(data: bytes, row: int) -> Sketch:
-        try:
-            return Sketch.from_bytes(data)
-        except SketchFormatError as error:
-            raise SketchFormatError(f"row {row} of the table: {error}") from None
+
+def _one_array(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _empty_sketch(layout: Layout, fingerprint: str) -> Sketch:
+    return Sketch(layout.spec, fingerprint, Totals.zero(layout))
 
 
 def _check_counts(claimed: Sequence[Any], counts: Sequence[int], rows: Sequence[int]) -> None:
@@ -323,6 +358,7 @@ def _check_sizes(file: Any, where: str | None, max_bytes: int | None) -> None:
         )
         raise DataError(msg)
     _check_schema(file.schema_arrow)
+    _check_footer(file)
     sizes = [footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)]
     if max(sizes, default=0) > limit:
         msg = (
@@ -332,6 +368,30 @@ def _check_sizes(file: Any, where: str | None, max_bytes: int | None) -> None:
         raise DataError(msg)
     if where is None and max_bytes is not None and sum(sizes) > max_bytes:
         raise _too_large(sum(sizes), max_bytes)
+
+
+def _check_footer(file: Any) -> None:
+    """Refuse a footer whose two schemas, of Parquet and of Arrow, differ: it has no checksum."""
+    text = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if text is None:
+        return
+    try:
+        stored = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+    except ValueError as cause:
+        raise DataError(f"the schema in its footer is damaged ({cause}). Copy it again.") from None
+    pairs = zip(stored.types, file.schema_arrow.types, strict=False)
+    if stored.names != file.schema_arrow.names or not all(_agree(*pair) for pair in pairs):
+        raise DataError("its footer has two schemas that differ. Was it damaged? Copy it again.")
+
+
+def _agree(written: Any, read: Any) -> bool:
+    """Whether a column written as one type may be read as another, as far as times go."""
+    if not pa.types.is_timestamp(written):
+        return bool(pa.types.is_date(written) == pa.types.is_date(read))
+    if not pa.types.is_timestamp(read) or (written.tz is None) != (read.tz is None):
+        return False
+    # Parquet has no seconds, and writers may leave nanoseconds out
+    return written.unit == read.unit or written.unit in ("s", "ns")
 
 
 def _too_large(n_bytes: int, max_bytes: int) -> DataError:
@@ -358,6 +418,8 @@ def _check_schema(schema: Any) -> None:
     twice = [name for name in schema.names if schema.names.count(name) > 1]
     if twice:
         raise DataError(f"the table has more than one column {twice[0]!r}. Select each once.")
+    kind = schema.field(PLAN).type if PLAN in schema.names else pa.null()
+    has_plan = str(kind.value_type if pa.types.is_dictionary(kind) else kind) in TEXTS
     kind = str(schema.field(SKETCH).type) if SKETCH in schema.names else None
     if kind not in BYTES:
         fact = "is not there" if kind is None else f"holds {kind}, not bytes"
@@ -366,10 +428,16 @@ def _check_schema(schema: Any) -> None:
             "`sketchshift sketch --by` writes such tables."
         )
         raise DataError(msg)
-    if set(schema.names) <= {COUNT, SKETCH}:
+    if not has_plan:
+        msg = (
+            "a table of sketches has a column 'plan' of text, the same in all rows, and here is "
+            "none. Select it with the column 'sketch'."
+        )
+        raise DataError(msg)
+    if set(schema.names) <= {COUNT, PLAN, SKETCH}:
         msg = (
             "a table of sketches has at least one column of keys, and here is none. Select the "
-            "columns of the key, too; Sketch.from_bytes reads a sketch without a key."
+            "columns of the key, too."
         )
         raise DataError(msg)
     if ROW in schema.names:

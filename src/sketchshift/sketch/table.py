@@ -1,38 +1,41 @@
 """Many sketches of one plan, one for each slice of the data: a day, a customer, both.
 
-As an Arrow or Parquet table it has the columns of the key, ``count`` and ``sketch``, the bytes
-of a sketch file, so that every engine of SQL can store, select and hand them on.
+As an Arrow or Parquet table it has the columns of the key, ``count``, ``plan``, which is the same
+in all rows, and ``sketch``, the bytes of a slice, so that every engine of SQL can store, select and
+hand them on.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import io
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sketchshift._html import Cell, Row, bar, card, curve, facts, fold, grid, note
-from sketchshift._text import counted, listed
+from sketchshift._paths import Place
+from sketchshift._registry import show_card
+from sketchshift._text import listed
 from sketchshift._typing import IntArray
 from sketchshift._validation import check_integer
-from sketchshift._writing import write_atomically
-from sketchshift.errors import DataError, IncompatibleSketchesError
+from sketchshift._writing import opened_atomically
+from sketchshift.errors import DataError, IncompatibleSketchesError, RemovalError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.file import PARQUET_START, encode, register_kind
-from sketchshift.sketch.sketch import Sketch, check_same_spec
+from sketchshift.sketch.file import PARQUET_START, check_ending, plan_text, register_kind
+from sketchshift.sketch.packing import pack_slices
+from sketchshift.sketch.sketch import Sketch, check_removal, check_same_spec
 from sketchshift.sketch.totals import Totals
+
+if TYPE_CHECKING:
+    from sketchshift.sketch.windows import RunningSums
 
 __all__ = ["SketchTable"]
 
-COUNT, SKETCH = "count", "sketch"
-SLICES_SHOWN = 14  # in a notebook
-BLOCK = 64  # slices that are added up for windows
+COUNT, PLAN, SKETCH = "count", "plan", "sketch"
 _ROWS_AT_ONCE = 1024  # slices that a reader of a file may skip together
 
 
@@ -40,7 +43,7 @@ _ROWS_AT_ONCE = 1024  # slices that a reader of a file may skip together
 class SketchTable:
     """One sketch for each slice of a dataset.
 
-    Made by :func:`sketchshift.sketch_by` or :meth:`from_parquet`. Any slices of it merge into
+    Made by :func:`sketchshift.sketch_by` or :func:`sketchshift.load`. Any slices of it merge into
     the sketch of their rows, bit for bit as if only these had been read.
 
     Attributes
@@ -139,31 +142,8 @@ class SketchTable:
         rows = int(self.counts.sum())
         return f"<SketchTable of {len(self)} slices by {', '.join(self.by)}: {rows} rows>"
 
-    def _repr_html_(self) -> str:
-        counts, names = self.counts, [_key_in_words(key) for key, _ in self]
-        title = f"{counted(len(self), 'slice')} by {', '.join(self.by)}: "
-        title += counted(int(counts.sum()), "row")
-        if not len(self):
-            return card(title)
-        largest, n = int(counts.max()), len(self)
-        shown = (
-            list(range(n)) if n <= SLICES_SHOWN else [*range(SLICES_SHOWN - 3), *range(n - 3, n)]
-        )
-        rows: list[Row] = [
-            [Cell(names[i], is_text=True), bar(counts[i] / max(largest, 1), f"{counts[i]:,}")]
-            for i in shown
-        ]
-        if n > len(shown):
-            rows.insert(SLICES_SHOWN - 3, [Cell(f"{n - len(shown):,} more", is_text=True), ""])
-        titles = [
-            f"{name}: {counted(int(c), 'row')}" for name, c in zip(names, counts, strict=True)
-        ]
-        parts = [
-            note("Rows of each slice, in order:"),
-            curve([float(c) for c in counts], titles),
-            grid([", ".join(self.by), "rows"], rows),
-        ]
-        return card(title, *parts, fold("Plan", facts(self.spec.facts)))
+    def _repr_html_(self) -> str | None:
+        return show_card(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SketchTable):
@@ -173,29 +153,98 @@ class SketchTable:
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: object) -> SketchTable:
-        """Both tables in one, whichever comes first; slices with the same key add up."""
+        """Both tables in one, whichever comes first; slices with the same key add up.
+
+        What :meth:`window` has summed already is brought up to date.
+        """
         if isinstance(other, int) and other == 0:  # the start of sum()
             return self
+        return self._combine(other, "add", 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> SketchTable:
+        """Take away the rows of another table, whose keys must be here, too.
+
+        Slices of which nothing is left are gone. What rows cannot have left is refused.
+        """
+        return self._combine(other, "subtract", -1)
+
+    def _combine(self, other: object, verb: str, sign: int) -> SketchTable:
         if not isinstance(other, SketchTable):
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         if self.by != other.by:
             msg = (
-                f"cannot add tables by {list(self.by)} and by {list(other.by)}. Merge both by the "
-                "columns that they share, with merge_by."
+                f"cannot {verb} tables by {list(self.by)} and by {list(other.by)}. Merge both by "
+                "the columns that they share, with merge_by."
             )
             raise IncompatibleSketchesError(msg)
         from sketchshift.sketch.keys import stack_keys
 
-        keys = stack_keys(self.keys, other.keys)
-        some = [table for table in (self, other) if len(table)]
-        if len(some) < 2:
-            return from_totals(keys, some[0].totals, some[0].fingerprint) if some else self
-        check_same_spec(self.any_sketch(), other.any_sketch(), "merge")
-        return from_totals(
-            keys, Totals.join([t.totals for t in some if t.totals]), self.fingerprint
-        )
+        keys, n = stack_keys(self.keys, other.keys), len(self)
+        if not other.totals or not len(other):
+            return from_totals(keys, self.totals, self.fingerprint)
+        if not self.totals or not n:
+            none = SketchTable(keys.slice(0, 0), other.totals.span(0, 0), other.fingerprint)
+            if sign < 0:
+                none._refuse_removal(other, 0)
+            return from_totals(keys, other.totals, other.fingerprint)
+        check_same_spec(self.any_sketch(), other.any_sketch(), "merge" if sign > 0 else verb)
+        groups, numbers = group_keys(keys)
+        own, late = np.split(numbers, [n])
+        unknown = ~np.isin(late, own)
+        if sign < 0 and unknown.any():
+            self._refuse_removal(other, int(np.argmax(unknown)))
+        pieces = [(self.totals, own, 1), (other.totals, late, sign)]
+        totals = Totals.sum(pieces, len(groups))
+        totals.check_capacity()
+        found = SketchTable(groups, totals, self.fingerprint)
+        for table, rest, places, changed in ((self, other, own, late), (other, self, late, own)):
+            running = table.__dict__.get("_running")
+            if running is not None and (sign > 0 or table is self):
+                with suppress(DataError):  # too heavy together
+                    sums = running.after(totals, places, rest.totals, changed, sign)
+                    found.__dict__["_running"] = sums
+                break
+        return found if sign > 0 else found._without_zeros(self, other, np.unique(late))
 
-    __radd__ = __add__
+    def _without_zeros(
+        self, before: SketchTable, removed: SketchTable, changed: IntArray
+    ) -> SketchTable:
+        """The same without changed slices that are 0; those that no rows have left are refused."""
+        assert self.totals is not None
+        rest = self.totals.take(changed)
+        are_sound = rest.are_sound()
+        if not are_sound.all():
+            key = self.keys.slice(int(changed[np.argmin(are_sound)]), 1)
+            self._refuse_removal(removed, _find_row(removed.keys, key), before)
+        _, some = rest.without_zeros()
+        if len(some) == len(changed):
+            return self
+        left = np.setdiff1d(np.arange(len(self)), np.delete(changed, some))
+        found = SketchTable(self.keys.take(left), self.totals.take(left), self.fingerprint)
+        if (running := self.__dict__.get("_running")) is not None:
+            found.__dict__["_running"] = running.without(left)
+        return found
+
+    def _refuse_removal(
+        self, removed: SketchTable, i: int, before: SketchTable | None = None
+    ) -> None:
+        """Say why slice i of another table cannot be taken away."""
+        key = ", ".join(str(column[i].as_py()) for column in removed.keys.columns)
+        assert removed.totals is not None
+        if before is None:
+            msg = (
+                f"cannot remove rows of {key}: there is no such slice. Subtract only slices of "
+                "rows that were added."
+            )
+            raise RemovalError(msg)
+        assert before.totals is not None
+        left = before.totals[_find_row(before.keys, removed.keys.slice(i, 1))]
+        try:
+            check_removal(left, removed.totals[i], left - removed.totals[i])
+        except RemovalError as error:
+            raise RemovalError(f"slice {key}: {error}") from None
 
     def where(self, condition: str) -> SketchTable:
         """The slices for which a condition on their keys is true.
@@ -246,37 +295,44 @@ class SketchTable:
         Returns
         -------
         sketch : Sketch
-            As ``where`` and :meth:`merge` give it. Sums of blocks of 64 slices are made once and
-            take the place of the slices in them, so that the time hardly grows with the window.
+            As ``where`` and :meth:`merge` give it. Sums of all slices up to some edges are made
+            once, in less than a tenth of the memory of the slices: a window is the difference of
+            two of them and a few slices at both ends.
         """
         first, last = self._find_window(start, stop)
         if self.totals is None or first >= last:
             raise DataError(f"there are no slices from {start} on and before {stop}.")
-        whole = -(-first // BLOCK), last // BLOCK
-        if whole[0] >= whole[1]:
-            spans = [self.totals.span(first, last)]
+        if self._running is None:
+            totals = self.totals.span(first, last).merged()
         else:
-            edges = (first, whole[0] * BLOCK), (whole[1] * BLOCK, last)
-            spans = [self._blocks.span(*whole), *(self.totals.span(*edge) for edge in edges)]
-        pieces = [(span, np.zeros(len(span), dtype=np.int64), 1) for span in spans]
-        totals = Totals.sum(pieces, 1)
-        totals.check_capacity()
+            totals = self._running.window(self.totals, first, last)
         return Sketch(self.totals.layout.spec, self.fingerprint, totals)
 
     @cached_property
-    def _blocks(self) -> Totals:
-        """Sums of so many slices that follow each other; the last ones may be fewer."""
+    def _running(self) -> RunningSums | None:
+        """What windows are made of."""
+        from sketchshift.sketch.windows import RunningSums
+
         assert self.totals is not None
-        groups = np.arange(len(self)) // BLOCK
-        return Totals.sum([(self.totals, groups, 1)], -(-len(self) // BLOCK))
+        return RunningSums.of(self.totals)
+
+    @cached_property
+    def _places(self) -> Any:
+        """Values of the first column of the key that are not missing, as numbers: ascending."""
+        import pyarrow as pa
+
+        column = self.keys.column(0).combine_chunks()
+        column = column.slice(0, len(column) - column.null_count)
+        kind = column.type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            column = column.view(pa.int64() if kind.bit_width == 64 else pa.int32())
+        return column.to_numpy()
 
     def _find_window(self, start: Any, stop: Any) -> tuple[int, int]:
         """The first slice of a window, and the one after its last."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        column = self.keys.column(0)
-        kind, is_in = column.type, np.ones(len(self), dtype=bool)
+        kind = self.keys.schema.types[0]
         bounds = {
             pa.types.is_date: dt.date,
             pa.types.is_timestamp: dt.datetime,
@@ -292,19 +348,20 @@ class SketchTable:
                 f"{kind}. Select slices with where."
             )
             raise DataError(msg)
-        for value, is_beyond in ((start, pc.greater_equal), (stop, pc.less)):
+        found, places = [0, len(self)], self._places
+        for i, value in enumerate((start, stop)):
             if value is not None:
                 plain = value.item() if isinstance(value, np.generic) else value
                 try:
                     if not _is_bound(plain, own, getattr(kind, "tz", None)):
                         raise TypeError
-                    end = pa.scalar(plain).cast(kind)
+                    end = pa.scalar(plain).cast(kind).cast(places.dtype.name).as_py()
                 except (pa.ArrowException, ValueError, TypeError, OverflowError) as cause:
                     msg = f"{value!r} is no value of {self.by[0]!r}, which holds {kind}."
                     raise DataError(msg) from cause
-                is_in &= is_beyond(column, end).fill_null(False).to_numpy()
-        found = np.flatnonzero(is_in)
-        return (int(found[0]), int(found[-1]) + 1) if len(found) else (0, 0)
+                found[1] = min(found[1], len(places))  # a missing one is in no window with an end
+                found[i] = int(np.searchsorted(places, places.dtype.type(end)))
+        return found[0], found[1]
 
     def merge_by(self, by: str | Sequence[str]) -> SketchTable:
         """Add slices up that agree in some columns of their key.
@@ -324,15 +381,19 @@ class SketchTable:
         return from_totals(self.keys.select(names), self.totals, self.fingerprint)
 
     def to_arrow(self) -> Any:
-        """An Arrow table with the columns of the key, ``count`` and ``sketch`` (binary)."""
+        """An Arrow table with the columns of the key, ``count``, ``plan`` and ``sketch``."""
         import pyarrow as pa
 
-        each = range(len(self))
-        files = (
-            [] if self.totals is None else [encode(self.fingerprint, self.totals, i) for i in each]
-        )
-        sketches = pa.array(files, pa.binary())
-        return self._with_counts().append_column(SKETCH, sketches)
+        chunks, plans = [], []
+        if self.totals is not None:
+            plans = [plan_text(self.fingerprint, self.totals.layout).decode()]
+            for data, ends in pack_slices(self.totals, self.fingerprint):
+                buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
+                chunks.append(pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers))
+        codes = pa.array(np.zeros(len(self), np.int32))
+        plan = pa.DictionaryArray.from_arrays(codes, pa.array(plans, pa.string()))
+        table = self._with_counts().append_column(PLAN, plan)
+        return table.append_column(SKETCH, pa.chunked_array(chunks, pa.binary()))
 
     @classmethod
     def from_arrow(cls, table: Any, *, where: str | None = None) -> SketchTable:
@@ -341,9 +402,8 @@ class SketchTable:
         Parameters
         ----------
         table : Arrow table, or frame or result that exports one
-            Of pyarrow, DuckDB, Polars, pandas or whatever has ``__arrow_c_stream__``. Its column
-            ``sketch`` holds sketches as bytes; all others but ``count`` are the key. Rows with
-            equal keys are added up.
+            Of pyarrow, DuckDB, Polars, pandas or whatever has ``__arrow_c_stream__``. All columns
+            but ``plan``, ``sketch`` and ``count`` are the key. Rows with equal keys are added up.
         where : str or None
             As in :meth:`where`; other sketches are not looked at, unless it names ``count``.
 
@@ -359,62 +419,60 @@ class SketchTable:
             parts = join_parts(select_parts(reader, reader.schema, where))
         return from_totals(*parts)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+    def to_bytes(self) -> bytes:
+        """The table as a stream of Arrow: what checkpoints hold and engines send."""
+        from sketchshift.sketch.keys import to_stream
+
+        return to_stream(self.to_arrow())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SketchTable:
+        """Read a table.
+
+        Parameters
+        ----------
+        data : bytes
+            What :meth:`to_bytes` gave.
+
+        Returns
+        -------
+        table : SketchTable
+            As :meth:`from_arrow` makes it.
+        """
+        import pyarrow as pa
+
+        with pa.ipc.open_stream(data) as stream:
+            return cls.from_arrow(stream)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to a Parquet file: all of it is there afterwards, or nothing changed.
 
         Parameters
         ----------
         path : path
-            Usually ``*.parquet``. An existing file is replaced.
+            Usually ``*.parquet``; never ``*.sketch``. An existing file is replaced.
         """
         import pyarrow.parquet as pq
 
-        buffer = io.BytesIO()
-        # of zstd, whose window holds many sketches, the plan in each of them costs next to nothing
-        pq.write_table(
-            self.to_arrow(),
-            buffer,
-            use_dictionary=list(self.by),
-            compression="zstd",
-            row_group_size=_ROWS_AT_ONCE,
-        )
-        write_atomically(path, buffer.getvalue())
-
-    @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        where: str | None = None,
-        max_bytes: int = 2**30,
-    ) -> SketchTable:
-        """Read a Parquet file of sketches, a few rows at a time.
-
-        Parameters
-        ----------
-        path : path
-            What :meth:`to_parquet`, ``sketchshift sketch --by`` or an engine wrote; of a folder
-            all files.
-        where : str or None
-            As in :meth:`where`; other sketches are not looked at, unless it names ``count``.
-        max_bytes : int, default=2**30
-            What the sketches read and their keys may take together. A small file may hold a
-            large table; one that holds more is refused.
-
-        Returns
-        -------
-        table : SketchTable
-            As :meth:`from_arrow` makes it. Up to three times ``max_bytes`` of memory.
-        """
-        from sketchshift.sketch.stored import join_parts, read_parts
-
-        check_integer("from_parquet", "max_bytes", max_bytes, 1, 2**62)
-        return from_totals(*join_parts(read_parts(path, where, max_bytes=max_bytes)))
+        check_ending(path, ".parquet", "a table of sketches")
+        rows = self.to_arrow()
+        with opened_atomically(path) as file:
+            pq.write_table(
+                rows,
+                file,
+                use_dictionary=[*self.by, PLAN],
+                dictionary_pagesize_limit=2**30,  # the plan is written once, however large
+                compression="zstd",
+                compression_level=-1,  # the integers are packed already
+                row_group_size=_ROWS_AT_ONCE,
+                write_statistics=[*self.by, COUNT],
+                write_page_checksum=True,
+            )
 
     def _with_counts(self) -> Any:
         import pyarrow as pa
 
-        clashes = [name for name in self.by if name in (COUNT, SKETCH)]
+        clashes = [name for name in self.by if name in (COUNT, PLAN, SKETCH)]
         if clashes:
             msg = f"the key has a column {clashes[0]!r}, which the table needs. Rename it."
             raise DataError(msg)
@@ -430,11 +488,22 @@ def _is_bound(value: Any, own: Any, zone: str | None) -> bool:
     return isinstance(value, (str, own))
 
 
-def _key_in_words(key: Any) -> str:
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+def _find_row(keys: Any, key: Any) -> int:
+    """The row of a table of keys that holds the one key of another."""
+    from sketchshift.sketch.keys import stack_keys
+
+    _, numbers = group_keys(stack_keys(keys, key))
+    return int(np.argmax(numbers[:-1] == numbers[-1]))
 
 
-register_kind(PARQUET_START, "a table of sketches", SketchTable.from_parquet)
+def _load(path: Place, where: str | None = None, max_bytes: int = 2**30) -> SketchTable:
+    from sketchshift.sketch.stored import join_parts, read_parts
+
+    check_integer("load", "max_bytes", max_bytes, 1, 2**62)
+    return from_totals(*join_parts(read_parts(path, where, max_bytes=max_bytes)))
+
+
+register_kind(PARQUET_START, "a table of sketches", _load)
 
 
 def from_totals(keys: Any, totals: Totals | None, fingerprint: str) -> SketchTable:
@@ -529,7 +598,7 @@ def _open_stream(data: Any) -> Iterator[Any]:
         msg = (
             f"cannot read {type(data).__name__} as a table of sketches. Pass an Arrow table, or a "
             "frame or result that gives one: of DuckDB, Polars or pandas. Collect a lazy frame "
-            "first; from_parquet reads files."
+            "first; ss.load reads files."
         )
         raise DataError(msg)
     try:

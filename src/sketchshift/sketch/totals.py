@@ -92,13 +92,6 @@ class Layout:
         """The total weight is below 2 to this power."""
         return CAPACITY_BITS if self.spec.axes is None else WIDE_CAPACITY_BITS
 
-    @cached_property
-    def most_digits(self) -> int:
-        """Digits of a slice whose cells all have rows."""
-        cells = self.spec.cells
-        of_cell = sum(family.width for family in self.sparse if family.id_width == 1)
-        return self.width + (0 if cells is None else cells.n_cells * of_cell)
-
     def bytes_of(self, n_slices: int, n_entries: int) -> int:
         """Memory of some slices that have so many cells with rows in all, but for outliers."""
         of_cell = sum(4 + family.width for family in self.sparse if family.id_width == 1)
@@ -404,6 +397,58 @@ class Totals(AnyTotals):
     def merged(self) -> Totals:
         """Return the sum of all slices, as one."""
         return self if len(self) == 1 else self.sum_by(np.zeros(len(self), dtype=np.int64), 1)
+
+    @classmethod
+    def difference(cls, pieces: Sequence[tuple[Totals, int]]) -> Totals:
+        """Return the sum of all slices of pieces, each times its 1 or -1, as one slice.
+
+        As :meth:`sum` gives it, in less time where the slices are few.
+        """
+        layout = pieces[0][0].layout
+        counts = sum(sign * own.counts.sum(axis=0) for own, sign in pieces)
+        found = cls(layout, np.asarray(counts)[None])
+        for f in layout.dense:
+            sums = ((own.dense[f.name].sum(axis=0, dtype=np.int64), sign) for own, sign in pieces)
+            lanes = np.add.reduce([one if sign > 0 else -one for one, sign in sums])
+            found.dense[f.name] = carry(lanes[None], f.n_digits)
+        for f in layout.sparse:
+            some = [(own.entries[f.name], sign) for own, sign in pieces if own.entries[f.name]]
+            if not some:
+                found.entries[f.name] = Entries.none(f)
+                continue
+            names = np.concatenate([own.names for own, _ in some])
+            names[:, 0] = 0
+            lanes = np.concatenate([own.digits for own, _ in some], dtype=np.int64)
+            signs = np.repeat([sign for _, sign in some], [len(own) for own, _ in some])
+            order, starts = _runs(names)
+            lanes = np.add.reduceat(lanes[order] * signs[order, None], starts)
+            entries = Entries(names[order[starts]], carry(lanes, f.n_digits))
+            found.entries[f.name] = _drop_zeros(entries)
+        return found
+
+    def running(self) -> Totals:
+        """Return the sum of each slice and all before it, in time and memory of n times all names.
+
+        None but sums of a few hundred slices: in many, each would have the names of all before.
+        """
+        n = len(self)
+        dense = {
+            f.name: carry(np.cumsum(self.dense[f.name], axis=0, dtype=np.int64), f.n_digits)
+            for f in self.layout.dense
+        }
+        entries = {}
+        for f in self.layout.sparse:
+            own = self.entries[f.name]
+            order, starts = _runs(own.names[:, 1:])
+            places = np.empty(len(own), dtype=np.int64)
+            places[order] = np.repeat(np.arange(len(starts)), np.diff([*starts, len(own)]))
+            lanes = np.zeros((n, len(starts), f.width), dtype=np.int64)
+            lanes[own.names[:, 0], places] = own.digits
+            digits = carry(np.cumsum(lanes, axis=0, out=lanes), f.n_digits)
+            slices, names = np.nonzero(digits.any(axis=2))
+            names_of = np.column_stack([slices, own.names[order[starts[names]], 1:]])
+            entries[f.name] = Entries(names_of, digits[slices, names])
+        return Totals(self.layout, np.cumsum(self.counts, axis=0), dense, entries)
 
     def __add__(self, other: Totals) -> Totals:
         return self._combine(other, 1)

@@ -36,7 +36,7 @@ from sketchshift.drift import Comparison, Watch
 from sketchshift.features import SketchSpec
 from sketchshift.privacy import PrivateSketch
 from sketchshift.recipe import Cycle
-from sketchshift.sketch import AnySketch, Sketch
+from sketchshift.sketch import AnySketch, Sketch, SketchTable
 
 __all__ = ["card_of"]
 
@@ -109,6 +109,33 @@ def _of_columns(what: str, sketch: AnySketch, known: Html) -> str:
         parts.append(grid(["column", "mean", "standard deviation"], rows))
         parts.append(_more(spec.n_features, COLUMNS_SHOWN))
     return card(title, *parts, fold("Plan", facts(spec.facts)))
+
+
+@card_of.register
+def _of_table(table: SketchTable) -> str:
+    counts, names, n = table.counts, _keys_of(table), len(table)
+    title = f"{counted(n, 'slice')} by {', '.join(table.by)}: {counted(int(counts.sum()), 'row')}"
+    if not n:
+        return card(title)
+    largest, first = max(int(counts.max()), 1), SLICES_SHOWN - 3
+    shown = range(n) if n <= SLICES_SHOWN else [*range(first), *range(n - 3, n)]
+    rows: list[Row] = [
+        [Cell(names[i], is_text=True), bar(counts[i] / largest, f"{counts[i]:,}")] for i in shown
+    ]
+    if n > len(shown):
+        rows.insert(first, [Cell(f"{n - len(shown):,} more", is_text=True), ""])
+    titles = [f"{name}: {counted(int(c), 'row')}" for name, c in zip(names, counts, strict=True)]
+    parts = [
+        note("Rows of each slice, in order:"),
+        curve([float(c) for c in counts], titles),
+        grid([", ".join(table.by), "rows"], rows),
+    ]
+    return card(title, *parts, fold("Plan", facts(table.spec.facts)))
+
+
+def _keys_of(table: SketchTable) -> list[str]:
+    columns = (column.to_pylist() for column in table.keys.columns)
+    return [", ".join(map(str, key)) for key in zip(*columns, strict=True)]
 
 
 @card_of.register

@@ -339,7 +339,7 @@ class Explorer:
         name, where = self.file.name, self.file.choices[query.choice].where
         condition = "" if where is None else f", where={where!r}"
         if self.file.table is not None:
-            read = f"ss.SketchTable.from_parquet({name!r}{condition}).merge()"
+            read = f"ss.load({name!r}{condition}).merge()"
         else:
             read = f"ss.load({name!r})"
         numbers = f"[{query.k}, {self.fits.max_clusters}]"
