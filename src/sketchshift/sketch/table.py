@@ -267,11 +267,6 @@ class SketchTable:
         totals = None if self.totals is None else self.totals.take(np.asarray(rows, dtype=np.int64))
         return SketchTable(self.keys.take(rows), totals, self.fingerprint)
 
-    def _span(self, first: int, last: int) -> SketchTable:
-        """Slices that follow each other, which share their integers with these."""
-        totals = None if self.totals is None else self.totals.span(first, last)
-        return SketchTable(self.keys.slice(first, last - first), totals, self.fingerprint)
-
     def merge(self) -> Sketch:
         """The sketch of the rows of all slices."""
         if self.totals is None or not len(self):
