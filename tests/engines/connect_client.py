@@ -31,7 +31,7 @@ def main(url, files, many, damaged, by_time, text):
         "sketch": ss.sketch(frame, spec).to_bytes().hex(),
         "sql": {str(row.day): row.n for row in counts},
         "error": message,
-        "columns_of_64_files": ss.plan(scan.where("x >= 0").select("x"), 3).columns,
+        "columns_of_64_files": ss.plan(scan.where("x >= 0").select("x"), 3).rows.names,
         "plan_of_join": ss.plan(joined.fillna(-9.0), 3).to_json(),
     }
     session.stop()

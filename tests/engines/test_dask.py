@@ -176,7 +176,7 @@ def test_a_plan_sees_all_of_a_sorted_collection_and_reads_64_partitions():
         assert abs(spec.rows.center[0] - 10_000) < 600
         assert len(read) == len(set(read)) == 64
         assert ss.plan(parts, n_clusters=5, seed=3) == spec
-        assert ss.plan(parts, n_clusters=5, seed=4).center != spec.rows.center
+        assert ss.plan(parts, n_clusters=5, seed=4).rows.center != spec.rows.center
 
 
 def test_equal_work_has_equal_keys(files, spec):

@@ -94,4 +94,4 @@ def test_a_plan_looks_into_blocks_from_all_along(ray_cluster):
     first = ss.plan(dataset, 3)
 
     assert first == ss.plan(dataset, 3)
-    assert first.center[0] == pytest.approx(10_000, rel=0.05)
+    assert first.rows.center[0] == pytest.approx(10_000, rel=0.05)

@@ -150,7 +150,7 @@ def test_a_plan_looks_all_along_every_partition(session):
     first = ss.plan(frame, 3)
 
     assert first == ss.plan(frame, 3)
-    assert first.center[0] == pytest.approx(300_000, rel=0.1)  # seven sd of a mean of 2000
+    assert first.rows.center[0] == pytest.approx(300_000, rel=0.1)  # seven sd of a mean of 2000
 
 
 PLAIN = {
@@ -165,7 +165,7 @@ def test_a_plan_reads_64_of_many_files(session, damaged_files):
     scan = session.read.schema("id long, x double").parquet(str(damaged_files))
 
     for name, make in PLAIN.items():
-        assert ss.plan(make(scan), 3).columns == ("x",), name
+        assert ss.plan(make(scan), 3).rows.names == ("x",), name
 
 
 def rows_of(df):

@@ -183,7 +183,7 @@ def test_fields_of_redis_are_rows_of_texts(redis_server, stream):
     table = ss.sketch_by(change.added, "country", SPEC)
 
     assert table["FR"] == ss.sketch(X, SPEC)
-    assert ss.plan(change.added, 2, columns=["x", "y"]).columns == ("x", "y")
+    assert ss.plan(change.added, 2, columns=["x", "y"]).rows.names == ("x", "y")
 
 
 def test_changes_of_a_database_add_and_subtract(broker, stream):
