@@ -406,7 +406,7 @@ def find_beginning(table: TextTable) -> int | None:
     lengths = [length for length, _ in ends]
     usual = max(lengths, key=lengths.count)
     is_table = usual > lengths[0] and 2 * lengths.count(usual) > len(lengths)
-    return ends[lengths.index(usual)][1] if is_table else None
+    return ends[lengths.index(usual) - 1][1] + 1 if is_table else None
 
 
 def _is_number(cell: str) -> bool:
