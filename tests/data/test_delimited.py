@@ -387,7 +387,7 @@ def test_a_dialect_can_be_said(check_rows, write):
         ("0,1\n3,4\n", None, [[3, 4]]),
         ("0,1\n3,4\n", Dialect(header=False), [[0, 1], [3, 4]]),
         ("8,9\n3,4\n", Dialect(header=True), [[3, 4]]),
-        ("a\n1\n2\nkaputt\n", Dialect(missing=["kaputt"]), [[1], [2], [np.nan]]),
+        ("a\n1\n2\nkaputt\n", Dialect(missing="kaputt"), [[1], [2], [np.nan]]),
         ("a\n1\n", Dialect(encoding="ascii"), [[1]]),
         ("a\n1\n".encode("utf-16-le"), Dialect(encoding="utf-16"), [[1]]),
     ):
@@ -403,6 +403,8 @@ def test_a_dialect_can_be_said(check_rows, write):
 def test_a_dialect_that_cannot_be_is_refused():
     for options, message in (
         ({"separator": ";;"}, "separator.*one sign"),
+        ({"separator": "é"}, "separator.*one sign"),
+        ({"separator": 5}, "separator.*one sign"),
         ({"decimal": ";"}, "decimal.*must be '.' or ','"),
         ({"encoding": "utf-9"}, "encoding.*Python knows"),
     ):

@@ -98,6 +98,8 @@ WORDS = (
 )
 """What stands for a missing value where the rest of the column are numbers, dates or booleans."""
 
+SEPARATOR = r'[^"\r\n\u0080-\U0010ffff]'
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -133,8 +135,9 @@ class Dialect:
 
     def __post_init__(self) -> None:
         """Refuse what no table can be read with."""
-        sign = self.separator
-        if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in '"\r\n'):
+        words, sign = self.missing, self.separator
+        object.__setattr__(self, "missing", (words,) if isinstance(words, str) else tuple(words))
+        if sign is not None and not (isinstance(sign, str) and re.fullmatch(SEPARATOR, sign)):
             raise parameter_error("Dialect", "separator", "one sign, as in ';'", sign)
         if self.decimal not in (None, ".", ","):
             raise parameter_error("Dialect", "decimal", "'.' or ','", self.decimal)
@@ -174,7 +177,7 @@ def text_dialect(
     >>> with ss.data.text_dialect(separator=";", decimal=","):
     ...     pass  # ss.sketch("sales.csv", n_clusters=5)
     """
-    token = DIALECT.set(Dialect(separator, decimal, encoding, tuple(missing), header))
+    token = DIALECT.set(Dialect(separator, decimal, encoding, missing, header))
     try:
         yield
     finally:

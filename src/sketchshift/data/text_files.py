@@ -352,11 +352,6 @@ def _batches(
 def _options(
     table: TextTable, kinds: Mapping[str, Any], size: int, ragged: list[Any] | None = None
 ) -> tuple[Any, Any, Any]:
-    def note(line: Any) -> str:
-        if ragged is not None:
-            ragged.append(line)
-        return "error"
-
     dialect = table.dialect
     read = csv.ReadOptions(
         block_size=max(size, 1),
@@ -364,9 +359,14 @@ def _options(
         column_names=table.names,
         encoding=dialect.encoding,
     )
-    parse = csv.ParseOptions(
-        delimiter=dialect.separator, newlines_in_values=True, invalid_row_handler=note
-    )
+    parse = csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True)
+    if ragged is not None:
+
+        def note(line: Any) -> str:
+            ragged.append(line)
+            return "error"
+
+        parse.invalid_row_handler = note
     convert = csv.ConvertOptions(
         include_columns=list(kinds),
         column_types=kinds,
