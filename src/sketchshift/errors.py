@@ -117,7 +117,7 @@ class SetDialect:
     Attributes
     ----------
     field : str
-        Of a dialect: "separator", "decimal", "thousands", "encoding" or "missing".
+        Of a dialect: "separator", "decimal", "encoding" or "missing".
     value : str
         Empty where that is left to the reader.
     """

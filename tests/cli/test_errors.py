@@ -24,7 +24,7 @@ MISUSE = {
     "sketch points.csv -o a.sketch --plan plan.json --on-invalid mean": "--on-invalid mean needs",
     "sketch points.csv -o a.sketch -k 3 --columns a,,b": "must be column names between commas",
     "sketch points.csv -o a.sketch -k 3 --csv comma=.": "'comma=.' must be KEY=VALUE, with a key of "
-    "separator, decimal, thousands, encoding, missing, header.",
+    "separator, decimal, encoding, missing, header.",
     "sketch points.csv -o a.sketch -k 3 --csv header=maybe": "header must be true or false. Got",
     "sketch points.csv -o a.sketch -k 3 --csv decimal=;": "'.' or ','",
     "sketch -o a.sketch -k 3": "Missing argument 'DATA...'",

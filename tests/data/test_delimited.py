@@ -20,7 +20,7 @@ from numpy.testing import assert_array_equal
 
 import sketchshift as ss
 from sketchshift.data import open_source, text_files
-from sketchshift.data.dialect import Dialect, describe
+from sketchshift.data.dialect import Dialect
 from sketchshift.data.open import spool_stdin
 from sketchshift.errors import DataError
 
@@ -93,9 +93,7 @@ def test_a_table_is_read_as_a_person_would(check_rows, write, name):
     path = write(text)
 
     check_rows(path, expected, columns=columns)
-    assert Dialect.sniff(path).header == (columns != TWO)
     if columns == TWO:
-        assert describe(path) == "x.csv: without a line of column names."
         with pytest.raises(DataError, match=r"has no column 'a'.*It has 'column 0', 'column 1'"):
             open_source(path, columns=["a"])
 
@@ -223,7 +221,6 @@ def test_another_encoding_is_known_by_its_mark(check_rows, write, encoding):
 
         check_rows(path, [[1, 2], [3, 4]])
         assert open_source(path).columns == ("a", "né")
-        assert describe(path) == ("" if encoding == "utf-8" else f"{name}: encoded in {encoding}.")
 
 
 @pytest.mark.parametrize("letter", ["é", "€", "é\x81"])
@@ -235,7 +232,6 @@ def test_letters_that_are_not_utf8_are_read(write, letter):
         path = write("\n".join(["x,k", *(f"2,{key}" for key in expected), ""]).encode(encoding))
         source = open_source(path, columns=["x"], keys=["k"])
 
-        assert Dialect.sniff(path).encoding == encoding
         for blocks in (source, (b for piece in source.pieces() for b in piece.read(0))):
             assert [k for block in blocks for k in block.keys["k"].to_pylist()] == expected
 
@@ -280,7 +276,6 @@ def test_text_is_cut_between_rows_only(gather, write, lines, end, size, is_ended
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_files, "PIECE_BYTES", size)
-        patch.setattr(text_files, "MOST_BYTES", 4 * size)
         gather(path, **chosen)  # in pieces, too
 
 
@@ -357,56 +352,42 @@ def test_words_for_a_missing_value_are_text_in_columns_of_text(write):
 # How a file is written: found, or said.
 
 DIALECTS = [
-    ("id;x;y\n7;1,5;-2\n8;2;3\n", "separated by ';', decimal comma", [[7, 1.5, -2], [8, 2, 3]]),
-    ("x;y\n1;2\n3;4\n", "separated by ';'", [[1, 2], [3, 4]]),
-    ("x|y\n1|2\n3|4\n", "separated by '|'", [[1, 2], [3, 4]]),
-    ("x\ty\n1\t2\n", "separated by tabs", [[1, 2]]),
-    ("x y\n1 2\n", "separated by spaces", [[1, 2]]),
-    ("my x,y\n1,2\n", "", [[1, 2]]),
-    ("x,y\n1,2\n", "", [[1, 2]]),
+    ("id;x;y\n7;1,5;-2\n8;2;3\n", [[7, 1.5, -2], [8, 2, 3]]),
+    ("x;y\n1;2\n3;4\n", [[1, 2], [3, 4]]),
+    ("x|y\n1|2\n3|4\n", [[1, 2], [3, 4]]),
+    ("x\ty\n1\t2\n", [[1, 2]]),
+    ("x y\n1 2\n", [[1, 2]]),
+    ("my x,y\n1,2\n", [[1, 2]]),
+    ("x,y\n1,2\n", [[1, 2]]),
     # else why not a comma between cells
-    ("a;b\n1,234;5\n", "separated by ';', decimal comma", [[1.234, 5]]),
-    ("a;b\n1,234;5.5\n", "separated by ';', thousands marked by ','", [[1234, 5.5]]),
-    ("a;b\n1.234;5\n", "separated by ';'", [[1.234, 5]]),
-    (
-        "a;b\n1.234;5,5\n",
-        "separated by ';', decimal comma, thousands marked by '.'",
-        [[1234, 5.5]],
-    ),
-    (
-        "a;b\n1.234.567;5\n",
-        "separated by ';', decimal comma, thousands marked by '.'",
-        [[1234567, 5]],
-    ),
-    ("a;b\n0,125;5\n", "separated by ';', decimal comma", [[0.125, 5]]),
-    (
-        "a;b\n1 234,5;7\n",
-        "separated by ';', decimal comma, thousands marked by spaces",
-        [[1234.5, 7]],
-    ),
-    ("a;b\n1'234.5;7\n", "separated by ';', thousands marked by \"'\"", [[1234.5, 7]]),
+    ("a;b\n1,234;5\n", [[1.234, 5]]),
+    ("a;b\n1,234;5.5\n", [[1234, 5.5]]),
+    ("a;b\n1.234;5\n", [[1.234, 5]]),
+    ("a;b\n1.234;5,5\n", [[1234, 5.5]]),
+    ("a;b\n1.234.567;5\n", [[1234567, 5]]),
+    ("a;b\n0,125;5\n", [[0.125, 5]]),
+    ("a;b\n1,5e3;5\n", [[1500, 5]]),
+    ("a;b\n.;5\n0,5;6\n", [[np.nan, 5], [0.5, 6]]),
+    ("a;b\n1 234,5;7\n", [[1234.5, 7]]),
+    ("a;b\n1'234.5;7\n", [[1234.5, 7]]),
 ]
 
 
 def test_separator_and_decimal_sign_are_found_in_plain_and_packed_files(check_rows, write):
-    for text, words, expected in DIALECTS:
+    for text, expected in DIALECTS:
         for name in ("x.csv", "x.csv.gz"):
-            path = write(text, name)
-            check_rows(path, expected)
-            assert describe(path) == (f"{name}: {words}." if words else "")
-    assert (
-        Dialect.sniff(write("a;b\n1.5;2,5\n")).words == "separated by ';'"
-    )  # a draw: the plain one
+            check_rows(write(text, name), expected)
+    with pytest.raises(DataError, match=r"'b' \(text\)"):  # a draw: the point
+        list(open_source(write("a;b\n1.5;2,5\n")))
 
 
 def test_a_dialect_can_be_said(check_rows, write):
     for text, dialect, expected in (
-        ("a;b\n1,234;5\n", Dialect(thousands=","), [[1234, 5]]),
         ("a;b\n1,234;5\n", Dialect(decimal="."), [[1234, 5]]),
         ("0,1\n3,4\n", None, [[3, 4]]),
         ("0,1\n3,4\n", Dialect(header=False), [[0, 1], [3, 4]]),
         ("8,9\n3,4\n", Dialect(header=True), [[3, 4]]),
-        ("a\n1\n2\nkaputt\n", Dialect(missing=["kaputt"]), [[1], [2], [np.nan]]),
+        ("a\n1\n2\nkaputt\n", Dialect(missing="kaputt"), [[1], [2], [np.nan]]),
         ("a\n1\n", Dialect(encoding="ascii"), [[1]]),
         ("a\n1\n".encode("utf-16-le"), Dialect(encoding="utf-16"), [[1]]),
     ):
@@ -422,8 +403,9 @@ def test_a_dialect_can_be_said(check_rows, write):
 def test_a_dialect_that_cannot_be_is_refused():
     for options, message in (
         ({"separator": ";;"}, "separator.*one sign"),
+        ({"separator": "é"}, "separator.*one sign"),
+        ({"separator": 5}, "separator.*one sign"),
         ({"decimal": ";"}, "decimal.*must be '.' or ','"),
-        ({"thousands": ".", "decimal": "."}, "thousands.*not the decimal sign"),
         ({"encoding": "utf-9"}, "encoding.*Python knows"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -457,7 +439,7 @@ def test_any_table_of_floats_in_any_dialect_reads_back_to_the_same_floats(
     text = io.StringIO(newline="")
     plain_csv.writer(text, delimiter=separator).writerows([["née", "b"], *rows])
     path.write_bytes(text.getvalue().encode(encoding))
-    dialect = Dialect(separator, decimal, groups, None)
+    dialect = Dialect(separator, decimal)
 
     found = np.concatenate([block.values for block in open_source(path, dialect=dialect)])
 

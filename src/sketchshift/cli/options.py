@@ -234,7 +234,7 @@ csv_option = option(
     callback=_set_dialect,
     hidden=True,
     help="How text files are written, where that is not found out: separator=';' (or tab), "
-    "decimal=',', thousands='.', encoding=cp1252, missing=n/k (a word for a missing value), "
+    "decimal=',', encoding=cp1252, missing=n/k (a word for a missing value), "
     "header=false. Repeatable; sep=';' is short for separator=';'.",
 )
 

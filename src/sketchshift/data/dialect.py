@@ -13,23 +13,21 @@ import lzma
 import re
 import zipfile
 import zlib
-from codecs import BOM_UTF8
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions
 
-from sketchshift._paths import Place, arrow_file, parse_path
+from sketchshift._paths import Place, arrow_file
 from sketchshift._validation import parameter_error
-from sketchshift.data.source import DIALECT, report_damage
+from sketchshift.data.source import DIALECT
 from sketchshift.errors import DataError
 
 __all__ = [
@@ -38,7 +36,6 @@ __all__ = [
     "WORDS",
     "Dialect",
     "TextTable",
-    "describe",
     "drop_missing",
     "find_beginning",
     "look_at",
@@ -54,7 +51,7 @@ __all__ = [
 # file closed. They go when the last reference does.
 
 ARROW_UNPACKS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-PYTHON_UNPACKS = (".xz", ".zip")
+PACKED = (*ARROW_UNPACKS, ".xz", ".zip")
 DAMAGE = (
     pa.ArrowException,
     EOFError,
@@ -71,40 +68,26 @@ def unpack(
     path: Place, way: Literal["bits", "through"] = "through", stop: int | None = None
 ) -> tuple[Any, Any, int]:
     """The text as a stream of Arrow, the raw file below it, and the bytes of that to be read."""
-    raw, end = arrow_file(path, way, stop), _packing_of(path)
+    raw, end = arrow_file(path, way, stop), path.suffix.lower()
     if end in ARROW_UNPACKS:
         return pa.CompressedInputStream(raw, ARROW_UNPACKS[end]), raw, raw.size()
     if end == ".xz":
         return pa.PythonFile(lzma.LZMAFile(raw), "r"), raw, raw.size()
-    if end == ".zip":
-        archive = zipfile.ZipFile(raw)
-        member = _only_member(path, archive)
-        return pa.PythonFile(archive.open(member), "r"), raw, raw.tell() + member.compress_size
-    return raw, raw, raw.size()
-
-
-def _packing_of(path: Place) -> str:
-    """The end of a name that says how the text is packed; "" if it is not."""
-    end = path.suffix.lower()
-    return end if end in (*ARROW_UNPACKS, *PYTHON_UNPACKS) else ""
-
-
-def _only_member(path: Place, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    if end != ".zip":
+        return raw, raw, raw.size()
+    archive = zipfile.ZipFile(raw)
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
         msg = f"cannot read {path}: it holds {len(members)} files, not one. Unpack it first."
         raise DataError(msg)
-    return members[0]
+    text = archive.open(members[0])
+    return pa.PythonFile(text, "r"), raw, raw.tell() + members[0].compress_size
 
 
 # How numbers are written: signs between thousands, of decimals, of percent.
 
-SPACES, QUOTES = " \u00a0\u2009\u202f", "'\u2019"
-GROUPING = {",": ",", ".": ".", " ": SPACES, "'": QUOTES}
-"""Signs between thousands, and how each of them may be written."""
-
-AROUND_NUMBERS = (("^\u2212", "-"), (r"\s*%$", ""))
-"""Patterns of what stands around a number, and what is left of it."""
+GROUPING = ",. \u00a0\u2009\u202f'\u2019"
+"""Signs between thousands."""
 
 USUAL = ConvertOptions().null_values
 WORDS = (
@@ -114,6 +97,8 @@ WORDS = (
     *("#NAME?", "#NULL!"),
 )
 """What stands for a missing value where the rest of the column are numbers, dates or booleans."""
+
+SEPARATOR = r'[^"\r\n\u0080-\U0010ffff]'
 
 
 @dataclass(frozen=True)
@@ -125,10 +110,8 @@ class Dialect:
     separator : {",", ";", "\t", "|"} or another sign, optional
         Between the cells of a line.
     decimal : {".", ","}, optional
-        Of numbers with a fraction.
-    thousands : {",", ".", " ", "'"}, optional
-        Between groups of three digits; "" for none. It settles which is the decimal sign where a
-        file shows only numbers such as 1,234. Groups by the other signs are read, too.
+        Of numbers with a fraction. It settles what a number such as 1,234 is: thousands may be
+        grouped by any other sign.
     encoding : str, optional
         As Python names it: "utf-8", "utf-16", "cp1252", "latin-1".
     missing : sequence of str
@@ -140,61 +123,27 @@ class Dialect:
     Examples
     --------
     >>> from sketchshift.data.dialect import Dialect
-    >>> Dialect(separator=";", decimal=",").words
-    "separated by ';', decimal comma"
+    >>> Dialect(separator=";", decimal=",").decimal
+    ','
     """
 
     separator: str | None = None
     decimal: str | None = None
-    thousands: str | None = None
     encoding: str | None = None
-    missing: tuple[str, ...] = ()
+    missing: Sequence[str] = ()
     header: bool | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no table can be read with."""
-        words = (self.missing,) if isinstance(self.missing, str) else tuple(self.missing)
-        object.__setattr__(self, "missing", words)
-        if self.separator is not None and not _is_separator(self.separator):
-            raise parameter_error("Dialect", "separator", "one sign, as in ';'", self.separator)
+        words, sign = self.missing, self.separator
+        object.__setattr__(self, "missing", (words,) if isinstance(words, str) else tuple(words))
+        if sign is not None and not (isinstance(sign, str) and re.fullmatch(SEPARATOR, sign)):
+            raise parameter_error("Dialect", "separator", "one sign, as in ';'", sign)
         if self.decimal not in (None, ".", ","):
             raise parameter_error("Dialect", "decimal", "'.' or ','", self.decimal)
-        is_twice = self.thousands is not None and self.thousands == self.decimal
-        if is_twice or self.thousands not in (None, "", *GROUPING):
-            must = "'', ',', '.', ' ' or \"'\", and not the decimal sign"
-            raise parameter_error("Dialect", "thousands", must, self.thousands)
         if self.encoding is not None and not _is_encoding(self.encoding):
             must = "an encoding that Python knows, as in 'cp1252'"
             raise parameter_error("Dialect", "encoding", must, self.encoding)
-
-    @classmethod
-    def sniff(cls, path: str | PathLike[str], given: Dialect | None = None) -> Dialect:
-        """The dialect of a file, complete, where ``given`` does not say it already.
-
-        Parameters
-        ----------
-        path : path
-            Of a text table, packed or not. Its first 64 KiB are looked at, and a little of text
-            from all along it for the encoding.
-        given : Dialect, optional
-            What is known.
-        """
-        with report_damage(str(path), *DAMAGE):
-            return next(look_at(parse_path(path), given or DIALECT.get() or cls(), ())).dialect
-
-    @property
-    def words(self) -> str:
-        """What differs from a plain table (commas, decimal points, UTF-8), as half a sentence."""
-        thousands = {" ": "spaces"}.get(self.thousands or "", f"{self.thousands!r}")
-        separator = {"\t": "tabs", " ": "spaces"}.get(self.separator or ",", f"{self.separator!r}")
-        facts = {
-            f"separated by {separator}": self.separator not in (None, ","),
-            "decimal comma": self.decimal == ",",
-            f"thousands marked by {thousands}": bool(self.thousands),
-            f"encoded in {self.encoding}": self.encoding not in (None, "utf-8"),
-            "without a line of column names": self.header is False,
-        }
-        return ", ".join(fact for fact, is_so in facts.items() if is_so)
 
 
 @contextmanager
@@ -202,7 +151,6 @@ def text_dialect(
     *,
     separator: str | None = None,
     decimal: str | None = None,
-    thousands: str | None = None,
     encoding: str | None = None,
     missing: Sequence[str] = (),
     header: bool | None = None,
@@ -214,9 +162,8 @@ def text_dialect(
     separator : str, optional
         Between the cells of a line. Default of this and the others: found out from each file.
     decimal : {".", ","}, optional
-        Of numbers with a fraction.
-    thousands : {",", ".", " ", "'", ""}, optional
-        Between groups of three digits.
+        Of numbers with a fraction. It settles what a number such as 1,234 is: thousands may be
+        grouped by any other sign.
     encoding : str, optional
         As Python names it: "utf-8", "cp1252".
     missing : sequence of str
@@ -230,37 +177,11 @@ def text_dialect(
     >>> with ss.data.text_dialect(separator=";", decimal=","):
     ...     pass  # ss.sketch("sales.csv", n_clusters=5)
     """
-    dialect = Dialect(separator, decimal, thousands, encoding, tuple(missing), header)
-    token = DIALECT.set(dialect)
+    token = DIALECT.set(Dialect(separator, decimal, encoding, missing, header))
     try:
         yield
     finally:
         DIALECT.reset(token)
-
-
-def describe(path: str | PathLike[str], dialect: Dialect | None = None) -> str:
-    """One sentence on how a text table is read; "" for a plain one.
-
-    Parameters
-    ----------
-    path : path
-        Of the file.
-    dialect : Dialect, optional
-        What was asked for.
-
-    Returns
-    -------
-    sentence : str
-        As in ``"sales.csv: separated by ';', decimal comma, encoded in cp1252."``
-    """
-    found = Dialect.sniff(path, dialect)
-    if found.separator == _customary(parse_path(path)):
-        found = replace(found, separator=None)
-    return f"{parse_path(path).name}: {found.words}." if found.words else ""
-
-
-def _is_separator(sign: str) -> bool:
-    return isinstance(sign, str) and len(sign) == 1 and sign.isascii() and sign not in '"\r\n'
 
 
 def _is_encoding(name: str) -> bool:
@@ -271,12 +192,6 @@ def _is_encoding(name: str) -> bool:
         return False
 
 
-def _customary(path: Place) -> str:
-    """The separator that the name of a file promises."""
-    name = path.name.lower().removesuffix(_packing_of(path))
-    return "\t" if name.endswith((".tsv", ".tab")) else ","
-
-
 def parse_numbers(column: Any, dialect: Dialect) -> tuple[Any, Any]:
     """The numbers that the cells of a text column show.
 
@@ -285,7 +200,7 @@ def parse_numbers(column: Any, dialect: Dialect) -> tuple[Any, Any]:
     column : Arrow array of n texts
         A percent sign behind a number does not change it: ``12 %`` is 12.
     dialect : Dialect
-        Complete.
+        Its decimal sign and words for a missing value.
 
     Returns
     -------
@@ -293,51 +208,39 @@ def parse_numbers(column: Any, dialect: Dialect) -> tuple[Any, Any]:
         What Python's ``float`` gives for the digits: the nearest float. Words that mean a missing
         value, and cells that are no numbers, are null.
     is_fault : Arrow array of n booleans
-        Which cells are no numbers.
+        Which cells are no numbers; may be null for missing values.
     """
-    cells = drop_missing(column, dialect)
-    if dialect.decimal == ".":
+    cells, decimal = drop_missing(column, dialect), dialect.decimal or "."
+    if decimal == ".":
         try:  # few columns have signs
             return cells.cast(pa.float64()), pa.repeat(False, len(cells))
         except pa.ArrowInvalid:
             pass
-    decimal = dialect.decimal or "."
-    grouped, plain = _number_patterns(decimal)
-    digits = _strip_signs(cells)
-    signs = "".join(forms for sign, forms in GROUPING.items() if sign != decimal)
-    without = pc.replace_substring_regex(digits, f"[{signs}]", "")
-    digits = pc.if_else(pc.match_substring_regex(digits, grouped), without, digits)
-    is_number = pc.match_substring_regex(digits, plain)
-    nothing = pa.nulls(len(digits), digits.type)
-    numbers = pc.if_else(is_number, pc.replace_substring(digits, decimal, "."), nothing)
-    return numbers.cast(pa.float64()), pc.and_kleene(pc.is_valid(digits), pc.invert(is_number))
+    cells = pc.replace_substring_regex(cells, "^\u2212", "-")
+    cells = pc.replace_substring_regex(cells, r"\s*%$", "")
+    is_number = pc.match_substring_regex(cells, _number_pattern(decimal))
+    cells = pc.if_else(is_number, cells, None)
+    cells = pc.replace_substring_regex(cells, f"[{GROUPING.replace(decimal, '')}]", "")
+    numbers = pc.replace_substring(cells, decimal, ".").cast(pa.float64())
+    return numbers, pc.invert(is_number)
 
 
 def drop_missing(column: Any, dialect: Dialect) -> Any:
     """The cells without blanks around them; words for a missing value are null."""
     cells = pc.utf8_trim_whitespace(column)
     words = "|".join(map(re.escape, (*WORDS, *dialect.missing)))  # an array of them asks for pandas
-    is_missing = pc.match_substring_regex(cells, f"^(?:{words})$")
-    return pc.if_else(is_missing, pa.nulls(len(cells), cells.type), cells)
-
-
-def _strip_signs(cells: Any) -> Any:
-    """Texts with a minus of ASCII, and without a percent sign."""
-    for pattern, text in AROUND_NUMBERS:
-        cells = pc.replace_substring_regex(cells, pattern, text)
-    return cells
+    return pc.if_else(pc.match_substring_regex(cells, f"^(?:{words})$"), None, cells)
 
 
 @cache
-def _number_patterns(decimal: str) -> tuple[str, str]:
-    """Of a number with its thousands in groups, by one sign alone; and of a number without."""
-    sets = [f"[{one}]" for sign in GROUPING if sign != decimal for one in GROUPING[sign]]
-    groups = "|".join(rf"[1-9][0-9]{{0,2}}(?:{one}[0-9]{{2,3}})*{one}[0-9]{{3}}" for one in sets)
-    power = r"(?:[eE][-+]?[0-9]+)?"
-    mark = re.escape(decimal)
-    grouped = rf"^[-+]?(?:{groups})(?:{mark}[0-9]*)?{power}$"
-    plain = rf"^[-+]?(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+){power}$|^(?i:[-+]?inf(?:inity)?)$"
-    return grouped, plain
+def _number_pattern(decimal: str) -> str:
+    """Of a number, its thousands in groups by one sign alone or in none."""
+    groups = "|".join(
+        rf"[1-9][0-9]{{0,2}}(?:[{sign}][0-9]{{2,3}})*[{sign}][0-9]{{3}}"
+        for sign in GROUPING.replace(decimal, "")
+    )
+    digits = rf"(?:{groups}|[0-9]+)(?:[{decimal}][0-9]*)?|[{decimal}][0-9]+"
+    return rf"^[-+]?(?:(?:{digits})(?:[eE][-+]?[0-9]+)?|(?i:inf(?:inity)?))$"
 
 
 # What a file is like, told from its first part.
@@ -350,15 +253,12 @@ MARKS = {  # the longer ones first: UTF-32 begins as UTF-16 does
     codecs.BOM_UTF32_BE: "utf-32-be",
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
-    BOM_UTF8: "utf-8",
+    codecs.BOM_UTF8: "utf-8",
 }
 ONE_BYTE_SIGNS = ("utf-8", "ascii", "iso8859", "cp125", "koi8", "mac")
 """Encodings in which separators, quotes and ends of lines are bytes that mean nothing else."""
 
-GROUPED = re.compile(
-    rf"[1-9]\d{{0,2}}(?:([,.{SPACES}{QUOTES}])\d{{3}})(?:\1\d{{3}})*(?:([.,])\d*)?"
-)
-BROKEN = re.compile(r"\d*([.,])\d*")
+Rows: TypeAlias = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -366,157 +266,135 @@ class TextTable:
     """A text table that was looked at.
 
     ``body`` is the number of bytes before the first row, unpacked; ``names`` are those of all
-    columns, and ``is_named`` says which of them stand in the file. ``first_line`` is None where
-    lines cannot be told by their bytes; ``size`` are the bytes that were looked at.
+    columns. ``is_unnamed`` says whether the first column alone has no name in the line of names,
+    ``has_lines`` whether lines can be told by their bytes; ``size`` are the bytes looked at.
     """
 
     path: Place
     dialect: Dialect
-    names: tuple[str, ...]
-    is_named: tuple[bool, ...]
+    names: Sequence[str]
+    is_unnamed: bool
     body: int
-    first_line: bytes | None
+    has_lines: bool
     size: int
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the text is not packed."""
-        return not _packing_of(self.path)
 
+def look_at(path: Place, given: Dialect, asked: Sequence[str]) -> Iterator[tuple[TextTable, Rows]]:
+    """What the first part of a file tells, then what larger parts of it do: lines may be long.
 
-def look_at(path: Place, given: Dialect, asked: Sequence[str]) -> Iterator[TextTable]:
-    """What the first part of a file tells, then what larger parts of it do: lines may be long."""
+    Yields the table and its first rows.
+    """
     for size in HEAD_BYTES:
         head = bytes(unpack(path, "bits")[0].read(size))
-        table = _sniff(path, head, given, asked, size=size, is_whole=len(head) < size)
-        if table is not None:
-            yield table
+        found = _sniff(path, head, given, asked, size)
+        if found is not None:
+            yield found
     raise DataError(f"cannot read {path} as a text table: a line of it does not end.")
 
 
 def _sniff(
-    path: Place, head: bytes, given: Dialect, asked: Sequence[str], *, is_whole: bool, size: int
-) -> TextTable | None:
+    path: Place, head: bytes, given: Dialect, asked: Sequence[str], size: int
+) -> tuple[TextTable, Rows] | None:
     """What the first bytes tell; None if they hold no whole line."""
-    found, before = _find_encoding(path, head)
-    encoding = _normal(given.encoding or found, found)
+    is_whole = len(head) < size
+    encoding, before = _find_encoding(path, head, given.encoding)
     is_bytewise = encoding.startswith(ONE_BYTE_SIGNS)
     errors = "surrogateescape" if is_bytewise else "replace"
-    as_read = codecs.getincrementaldecoder(encoding)(errors).decode(head[before:])
-    text = re.sub("[\udc80-\udcff]", "\ufffd", as_read)  # what is not of this encoding
+    text = codecs.getincrementaldecoder(encoding)(errors).decode(head[before:])
     if not text.strip("\r\n"):
         if is_whole:
             raise DataError(f"cannot read {path} as a text table: it is empty.")
         return None
-    separator = given.separator or _find_separator(text, _customary(path), is_whole=is_whole)
-    first, rows, n_signs = _split(text, separator, is_whole=is_whole)
-    if n_signs == len(text) and not is_whole:
+    lines = list(io.StringIO(text, newline=""))
+    clean = [re.sub("[\udc80-\udcff]", "\ufffd", line) for line in lines]  # not of this encoding
+    is_by_tabs = re.search(r"\.(tsv|tab)(\.(gz|bz2|zst|xz|zip))?$", path.name.lower())
+    signs = given.separator or ("\t,;| " if is_by_tabs else ",;\t| ")
+    splits = {sign: _split(clean, sign, is_whole=is_whole) for sign in signs}
+    separator = max(signs, key=lambda sign: _score(sign, *splits[sign][:2]))  # first of equals
+    first, rows, n_lines = splits[separator]
+    if n_lines == len(lines) and not is_whole:
         return None
     has_names = _has_names(first, rows, asked) if given.header is None else given.header
     rows = rows if has_names else [first, *rows]
-    decimal, thousands = _find_number_signs(rows, separator, given)
-    names = tuple(name if has_names and name else f"column {i}" for i, name in enumerate(first))
-    first_line = as_read[:n_signs].encode(encoding, errors)
-    return TextTable(
+    decimal = given.decimal or _find_decimal(rows, separator)
+    line = "".join(lines[:n_lines])
+    names = [name if has_names and name else f"column {i}" for i, name in enumerate(first)]
+    table = TextTable(
         path,
-        Dialect(separator, decimal, thousands, encoding, given.missing, has_names),
+        Dialect(separator, decimal, encoding, given.missing, has_names),
         names,
-        tuple(bool(has_names and name) for name in first),
-        before + len(first_line) * has_names,
-        first_line if is_bytewise and not _packing_of(path) else None,
+        has_names and not all(first[:1]),
+        before + len(line.encode(encoding, errors)) * has_names,
+        is_bytewise
+        and path.suffix.lower() not in PACKED
+        and line.endswith("\n")
+        and "\r" not in line.strip("\r\n"),
         size,
     )
+    return table, rows
 
 
-def _normal(encoding: str, found: str) -> str:
-    """The name of an encoding in Python's own spelling; which UTF-16 it is, the mark says."""
-    name = codecs.lookup(encoding).name
+def _find_encoding(path: Place, head: bytes, given: str | None) -> tuple[str, int]:
+    """The encoding in Python's own spelling, and the length of the mark that says so."""
+    mark = next(filter(head.startswith, MARKS), b"")
+    found = MARKS.get(mark, "utf-8")
+    name = codecs.lookup(given or (found if mark else _guess_encoding(path, head))).name
     if name in ("utf-8-sig", "ascii"):
+        name = "utf-8"
+    if name in ("utf-16", "utf-32"):  # which of them it is, the mark says
+        name = found if found.startswith(name) else f"{name}-le"
+    return name, len(mark)
+
+
+def _guess_encoding(path: Place, head: bytes) -> str:
+    """UTF-8, unless more letters beyond ASCII cannot be read as that than can."""
+    text, size = head, path.stat().st_size
+    step = max(size // PLACES_SNIFFED, HEAD_BYTES[0])
+    if path.suffix.lower() not in PACKED:
+        with path.open("rb") as file:
+            for place in range(step, size, step):
+                file.seek(place)
+                text += b"\n" + file.read(2**12).strip(bytes(range(128, 256)))  # whole letters
+    letters = re.findall("[^\x00-\x7f]", text.decode("utf-8", "surrogateescape"))
+    if 2 * sum("\udc80" <= letter <= "\udcff" for letter in letters) <= len(letters):
         return "utf-8"
-    if name in ("utf-16", "utf-32"):
-        return found if found.startswith(name) else f"{name}-le"
-    return name
-
-
-def _find_encoding(path: Place, head: bytes) -> tuple[str, int]:
-    """The encoding, and the length of the mark that says so.
-
-    Without a mark it is UTF-8 if more letters beyond ASCII can be read as that than cannot.
-    """
-    mark = next((mark for mark in MARKS if head.startswith(mark)), None)
-    if mark is not None:
-        return MARKS[mark], len(mark)
-    texts = [head] if _packing_of(path) else [head, *_texts_across(path)]
-    n_good = n_bad = 0
-    for text in texts:
-        beyond = re.findall("[^\x00-\x7f]", text.decode("utf-8", "surrogateescape"))
-        n_bad += sum("\udc80" <= letter <= "\udcff" for letter in beyond)
-        n_good += sum(not "\udc80" <= letter <= "\udcff" for letter in beyond)
-    if n_bad <= n_good:
-        return "utf-8", 0
     try:
-        b"".join(texts).decode("cp1252")
+        text.decode("cp1252")
     except UnicodeDecodeError:
-        return "iso8859-1", 0  # has a letter for every byte
-    return "cp1252", 0
+        return "iso8859-1"  # has a letter for every byte
+    return "cp1252"
 
 
-def _texts_across(path: Place) -> Iterator[bytes]:
-    """A little text from places all along a file, beyond its head, between signs of ASCII."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        for place in range(1, PLACES_SNIFFED + 1):
-            offset = HEAD_BYTES[0] + place * (size - 2 * HEAD_BYTES[0]) // PLACES_SNIFFED
-            if size > 2 * HEAD_BYTES[0]:
-                file.seek(offset)
-                yield (
-                    file.read(2**12)
-                    .lstrip(bytes(range(0x80, 0xC0)))
-                    .rstrip(bytes(range(0x80, 256)))
-                )
+def _split(
+    lines: Sequence[str], separator: str, *, is_whole: bool
+) -> tuple[Sequence[str], Rows, int]:
+    """The first row, the rows that follow it, and the number of lines up to the end of the first.
 
-
-def _find_separator(text: str, customary: str, *, is_whole: bool) -> str:
-    """The sign that cuts most lines into as many cells as the first, and most into numbers.
-
-    Spaces are taken only where they cut all lines into numbers.
+    The last line may be cut off, where they are not the whole file.
     """
-
-    def score(sign: str) -> tuple[float, int]:
-        first, rows, _ = _split(text, sign, is_whole=is_whole)
-        if len(first) < 2:
-            return 0.0, 0
-        fits = [row for row in rows if len(row) == len(first)]
-        n_numbers = sum(_is_number(cell) for row in fits for cell in row)
-        if sign == " " and n_numbers < len(rows or first) * len(first):
-            return 0.0, 0  # words
-        return (len(fits) / len(rows) if rows else 0.5), n_numbers
-
-    scores = {sign: score(sign) for sign in (customary, ",", ";", "\t", "|", " ")}
-    best = max(scores, key=lambda sign: scores[sign])  # the first of equals
-    return best if scores[best][0] > 0 else customary
-
-
-def _split(text: str, separator: str, *, is_whole: bool) -> tuple[list[str], list[list[str]], int]:
-    """The first line, the lines that follow it, and the number of signs of the first."""
-    n_read = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal n_read
-        for line in io.StringIO(text, newline=""):
-            n_read += len(line)
-            yield line
-
+    reader = csv.reader(lines, delimiter=separator)
+    rows = filter(None, reader)
     try:
-        rows = (row for row in csv.reader(lines(), delimiter=separator) if row)
-        first = next(rows, [])
-        n_signs = n_read
+        first, n_lines = next(rows, []), reader.line_num
         others = list(islice(rows, ROWS_SNIFFED))
     except csv.Error:  # a cell of more than 128 KiB
-        return [], [], len(text)
-    if not is_whole and n_read == len(text):
-        others = others[:-1]  # cut off
-    return first, others, n_signs
+        return [], [], len(lines)
+    is_cut = not is_whole and reader.line_num == len(lines)
+    return first, others[:-1] if is_cut else others, n_lines
+
+
+def _score(sign: str, first: Sequence[str], rows: Rows) -> tuple[float, int]:
+    """How many lines a sign cuts into as many cells as the first, and into how many numbers.
+
+    Spaces count only where they cut all lines into numbers.
+    """
+    if len(first) < 2:
+        return 0.0, 0
+    fits = [row for row in rows if len(row) == len(first)]
+    n_numbers = sum(_is_number(cell) for row in fits for cell in row)
+    if sign == " " and n_numbers < len(rows or first) * len(first):
+        return 0.0, 0  # words
+    return (len(fits) / len(rows) if rows else 0.5), n_numbers
 
 
 def find_beginning(table: TextTable) -> int | None:
@@ -524,22 +402,14 @@ def find_beginning(table: TextTable) -> int | None:
 
     There most of the lines have one number of cells, and more than the first line has.
     """
-    dialect, lengths, begins = table.dialect, [], []
+    dialect = table.dialect
     head = unpack(table.path)[0].read(HEAD_BYTES[0]).decode(dialect.encoding or "utf-8", "replace")
-    lines = csv.reader(io.StringIO(head, newline=""), delimiter=dialect.separator or ",")
-    n_before = 0
-    try:
-        for row in islice(lines, ROWS_SNIFFED):
-            lengths.append(len(row))
-            begins.append(n_before + 1)
-            n_before = lines.line_num
-    except csv.Error:
-        return None
-    if not lengths:
-        return None
-    usual = max(set(lengths), key=lengths.count)
+    rows = csv.reader(io.StringIO(head, newline=""), delimiter=dialect.separator or ",")
+    ends = [(len(row), rows.line_num) for row in islice(rows, ROWS_SNIFFED)]
+    lengths = [length for length, _ in ends]
+    usual = max(lengths, key=lengths.count)
     is_table = usual > lengths[0] and 2 * lengths.count(usual) > len(lengths)
-    return begins[lengths.index(usual)] if is_table else None
+    return ends[lengths.index(usual) - 1][1] + 1 if is_table else None
 
 
 def _is_number(cell: str) -> bool:
@@ -550,85 +420,43 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _has_names(first: Sequence[str], rows: Sequence[Sequence[str]], asked: Sequence[str]) -> bool:
+def _has_names(first: Sequence[str], rows: Rows, asked: Sequence[str]) -> bool:
     """Whether the first line has names: not if it has numbers above numbers, and no new word.
 
     0, 1, 2 ... are the names that pandas gives. A word that stands further down in the same
     column is no name of it, and a number that comes twice names nothing.
     """
-    numbers = [i for i, cell in enumerate(first) if _is_number(cell)]
+    numbers = [cell for cell in first if _is_number(cell)]
     if not numbers or (asked and set(asked) <= set(first)):
         return True
-    if len(numbers) > 1 and [first[i] for i in numbers] == [str(i) for i in range(len(numbers))]:
+    if len(numbers) > 1 and numbers == [str(i) for i in range(len(numbers))]:
         return True
-    if len({first[i] for i in numbers}) < len(numbers):
+    if len(set(numbers)) < len(numbers):
         return False
     for i, cell in enumerate(first):
         below = [row[i].strip() for row in rows if i < len(row)]
-        if i in numbers and 2 * sum(_is_number(x) or x in WORDS for x in below) < len(below):
-            return True
-        if i not in numbers and cell not in WORDS and cell.strip() not in below:
+        is_name = cell not in WORDS and cell.strip() not in below
+        if cell in numbers:
+            is_name = 2 * sum(_is_number(x) or x in WORDS for x in below) < len(below)
+        if is_name:
             return True
     return not first[0] and [row[0] for row in rows] == [str(i) for i in range(len(rows))]
 
 
-def _find_number_signs(
-    rows: Sequence[Sequence[str]], separator: str, given: Dialect
-) -> tuple[str, str]:
-    """The decimal sign and the one between thousands ("" if there is none).
+def _find_decimal(rows: Rows, separator: str) -> str:
+    """The decimal sign: each column of numbers votes for the one that makes more cells numbers.
 
-    Each column of numbers has a vote. What could be both, as in 1,234, is a sign of thousands,
-    unless cells are separated by ; as they are where the comma is the decimal sign.
+    What could be both, as in 1,234, has a sign of thousands, unless cells are separated by ; as
+    they are where the comma is the decimal sign.
     """
-    votes: Counter[str] = Counter()
-    groups: Counter[str] = Counter()
-    unsure: Counter[str] = Counter()
-    for cells in _columns_with_signs(rows):
-        seen = [found for text in cells if (found := _read_signs(text)) is not None]
-        if 2 * (len(seen) + sum(text in WORDS for text in cells)) < len(cells):
-            continue  # text
-        decimals = {decimal for decimal, _, _ in seen if decimal}
-        votes.update(decimals if len(decimals) == 1 else ())
-        groups.update({group for _, group, _ in seen if group})
-        unsure.update({both for _, _, both in seen if both})
-    is_likely = votes[","] > votes["."] or (not votes and separator == ";" and unsure[","])
-    other = {",": ".", ".": ","}.get(given.thousands or "")
-    decimal = given.decimal or other or ("," if is_likely else ".")
-    if given.thousands is not None:
-        return decimal, given.thousands
-    groups.update(unsure)
-    del groups[decimal]
-    return decimal, max(groups, key=lambda sign: groups[sign], default="")
-
-
-def _columns_with_signs(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The cells of columns that may show a sign in a number, without those around it."""
     whole = [row for row in rows if len(row) == len(rows[0])]
-    columns = [
-        [cell.strip() for cell in column if cell.strip()] for column in zip(*whole, strict=True)
-    ]
-    signs = set(",.'\u2019" + SPACES)
-    columns = [cells for cells in columns if any(not signs.isdisjoint(cell) for cell in cells)]
-    return [[_strip_cell(cell).lstrip("+-") for cell in cells] for cells in columns]
-
-
-def _strip_cell(cell: str) -> str:
-    """As :func:`_strip_signs`, one text at a time: most have nothing around the number."""
-    if not cell.isascii() or not cell.replace(".", "").isdigit():
-        for pattern, text in AROUND_NUMBERS:
-            cell = re.sub(pattern, text, cell)
-    return cell
-
-
-def _read_signs(text: str) -> tuple[str, str, str] | None:
-    """Decimal sign, sign of thousands, and a sign that may be either; None if no number."""
-    if found := GROUPED.fullmatch(text):
-        group = next(sign for sign, forms in GROUPING.items() if found[1] in forms)
-        if found[2] and found[2] != group:
-            return found[2], group, ""
-        if found[2] is None and (group not in ",." or text.count(group) > 1):
-            return {",": ".", ".": ","}.get(group, ""), group, ""
-        return ("", "", group) if found[2] is None else None
-    if found := BROKEN.fullmatch(text):
-        return found[1], "", ""
-    return ("", "", "") if _is_number(text) else None
+    cells = [cell for column in zip(*whole, strict=True) for cell in column]
+    if not any("," in cell or cell.count(".") > 1 for cell in cells):
+        return "."
+    column = pa.array(cells, pa.string())
+    is_fault = [parse_numbers(column, Dialect(decimal=sign))[1].fill_null(False) for sign in ".,"]
+    points, commas = (np.asarray(fault).reshape(-1, len(whole)).sum(axis=1) for fault in is_fault)
+    votes = np.sign(points - commas)[2 * np.minimum(points, commas) <= len(whole)]
+    has_groups = pc.any(pc.and_not(pc.match_substring(column, ","), is_fault[0])).as_py()
+    is_likely = separator == ";" and has_groups and not votes.any()
+    return "," if votes.sum() > 0 or is_likely else "."
