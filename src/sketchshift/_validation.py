@@ -84,7 +84,7 @@ def check_number(
     if not math.isfinite(number) or not low <= number <= high:
         limits = "" if math.isinf(low) and math.isinf(high) else f" from {low:g} to {high:g}"
         raise parameter_error(caller, name, f"a finite number{limits}", value)
-    return number
+    return number + 0.0  # -0.0, equal to 0.0, is written as it
 
 
 def _to_float(value: Any) -> float:

@@ -254,3 +254,26 @@ def test_families_that_nobody_registered_travel_and_are_refused_when_rows_come()
     assert SketchSpec.from_json(spec.to_json()) == spec
     with pytest.raises(SpecError, match="'unheard', a family that is not known here"):
         ss.sketch(np.eye(2), spec)
+
+
+def test_equal_specs_share_arrays_that_nobody_can_write_to_and_have_no_negative_zeros():
+    spec = spec_of(center=[0.0, 1.0])
+    for array in (spec.rows.center_vector, spec.rows.per_unit, spec.frequencies.turns):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 1.0
+    for zeros in (
+        [{"noise": Spectrum((0.5,), 3.0, zero)} for zero in (0.0, -0.0)],
+        [{"waves": Waves(9, Range(1.0, 2.0, zero))} for zero in (0.0, -0.0)],
+        [{"families": {"other": {"x": zero}}} for zero in (0.0, -0.0)],
+    ):
+        one, other = (spec.replaced(**change) for change in zeros)
+        assert one == other
+        assert one.fingerprint == other.fingerprint
+        assert "-0.0" not in other.to_json()
+
+
+def test_a_spec_is_replaced_by_its_parts_alone():
+    with pytest.raises(SpecError, match=r"has the parts rows, waves, .* and not sketch_size"):
+        spec_of().replaced(sketch_size=3)
+    with pytest.raises(SpecError, match="'families' parameter of SketchSpec"):
+        SketchSpec.of(spec_of().rows, families=(("other", "{nope"),))

@@ -61,8 +61,8 @@ def test_every_unit_is_cut_in_its_zone_as_python_does(zone: str) -> None:
     for unit, first_day in DATES.items():
         assert cut(column, unit).equals(pa.array([*map(first_day, times), None], pa.date32()))
     for unit, start in TIMES.items():
-        starts = [int(start(time).timestamp()) for time in times]
-        expected = pa.array([*starts, None], pa.int64()).cast(column.type)
+        starts = [1000 * int(start(time).timestamp()) for time in times]
+        expected = pa.array([*starts, None], pa.int64()).cast(pa.timestamp("ms", column.type.tz))
         assert cut(column, unit).equals(expected)
 
 

@@ -293,3 +293,20 @@ def test_files_of_other_writers_are_read(write, table, tmp_path):
     write(table.to_arrow(), tmp_path / "t.parquet")
 
     assert ss.load(tmp_path / "t.parquet") == table
+
+
+def test_files_of_two_plans_in_a_folder_are_refused_and_so_are_keys_in_names_of_folders(tmp_path):
+    for seed in (0, 1):
+        spec = ss.SketchSpec(2, 10, 1.0, seed=seed)
+        (tmp_path / "a").mkdir(exist_ok=True)
+        ss.sketch_by(X[:40], np.arange(40) % 2, spec).save(tmp_path / "a" / f"{seed}.parquet")
+    with pytest.raises(SketchFormatError, match="made with different plans"):
+        ss.load(tmp_path / "a")
+
+    (tmp_path / "b" / "shop=1").mkdir(parents=True)
+    ss.sketch_by(X[:40], np.arange(40) % 2, SPEC).save(tmp_path / "b" / "shop=1" / "0.parquet")
+    with pytest.raises(DataError, match=r"'shop=1/0\.parquet' is named after a key"):
+        ss.load(tmp_path / "b")
+    (tmp_path / "c").mkdir()
+    with pytest.raises(DataError, match="the folder has no Parquet files"):
+        ss.load(tmp_path / "c")

@@ -177,7 +177,7 @@ UNLIKE = {  # values and type of the keys of one table, then of the other
     "texts and bytes": (["5"], "string", [b"5"], "binary"),
     "decimals and floats": ([Decimal("5.5")], pa.decimal128(5, 2), [5.5], "double"),
     "numbers that a float cannot hold": ([2**53 + 1], "int64", [0.5], "double"),
-    "times that nanoseconds cannot reach": ([FAR], "timestamp[s]", [NOON], "timestamp[ns]"),
+    "times that nanoseconds cannot reach": ([FAR], "timestamp[ms]", [NOON], "timestamp[ns]"),
 }
 
 
@@ -206,7 +206,7 @@ ALIKE = {  # as above, and the type of the keys of the sum
     "widths of bytes": ([b"a"], "large_binary", [b"a"], "binary", "binary"),
     "dictionaries": (["a"], pa.dictionary("int32", "string"), ["a", "b"], "string", "string"),
     "units of times": ([NOON], pa.timestamp("s", "UTC"), [NOON], NANOSECONDS, NANOSECONDS),
-    "units of dates": ([DAY], "date64", [DAY], "date32", "date64"),
+    "units of dates": ([DAY], "date64", [DAY], "date32", "date32"),
 }
 
 
@@ -436,3 +436,44 @@ def test_a_table_under_the_name_of_another_kind_is_refused_with_a_better_name(
     with pytest.raises(DataError, match=r"is saved as \*\.sketch.*Name it 'day\.sketch'"):
         table.merge().save(tmp_path / "day.parquet")
     assert not list(tmp_path.iterdir())
+
+
+def test_windows_tell_nanoseconds_and_refuse_what_has_no_place():
+    nanoseconds = pa.array([i % 5 for i in range(60)], pa.timestamp("ns"))
+    table = ss.sketch_by(np.zeros((60, 2)), nanoseconds, SPEC)
+    keys = table.keys.column(0).to_pylist()
+
+    assert table.window(keys[2], None).count == 36
+    assert table.window(None, keys[3]).count == 36
+    numbers = ss.sketch_by(np.zeros((4, 2)), np.arange(4) / 2, SPEC)
+    assert numbers.window(0.5, 1.5).count == 2
+    with pytest.raises(DataError, match="nan is no value of 'key'"):
+        numbers.window(None, float("nan"))
+
+
+def test_as_many_keys_as_sketches_are_needed():
+    sketch = ss.sketch(np.eye(2), SPEC)
+    with pytest.raises(DataError, match="there are 1 keys and 2 sketches"):
+        ss.SketchTable.of(pa.table({"k": [1]}), [sketch, sketch])
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.date64(), pa.time32("s")], ids=str)
+def test_keys_that_files_hold_in_other_types_are_loaded_as_they_were(kind, tmp_path):
+    keys = pa.array([0, 86_400_000] if kind == pa.date64() else [0, 60]).cast(
+        pa.int32() if kind.bit_width == 32 else pa.int64()
+    )
+    table = ss.sketch_by(np.eye(2), keys.cast(kind), SPEC)
+    table.save(tmp_path / "t.parquet")
+    assert ss.load(tmp_path / "t.parquet") == table
+
+
+def test_slices_too_heavy_together_are_refused_whatever_their_waves():
+    weights, X = np.full(100, 2.0**39.7 / 100), np.eye(2)[np.arange(100) % 2]
+    days = [ss.sketch_by(X, np.full(100, day), SPEC, sample_weight=weights) for day in range(3)]
+    table = sum(days)
+    assert len(table) == 3
+    for add_up in (table.merge, table.window):
+        with pytest.raises(
+            DataError, match=r"a total weight below 2\*\*40|are too large to be held"
+        ):
+            add_up()

@@ -299,6 +299,7 @@ where_option = option(
 
 by_option = option(
     "--by",
+    cls=ListOption,
     type=KEYS,
     metavar="NAMES",
     help="A sketch for each value of these columns; also day(time), month(time).",

@@ -48,9 +48,6 @@ __all__ = [
 TIME = "time"
 """What the keys of a mapping are called, if not said."""
 
-
-"""Of the last alarms, in a notebook."""
-
 EFFECT = 0.05
 """Share of the rows that a change concerns at least, if it is worth an alarm and none is given."""
 

@@ -158,7 +158,7 @@ class Cells:
             if len(values) not in (0, d) or not all(type(x) is float for x in values):
                 must = f"{d} numbers, or none"
                 raise parameter_error(_CALLER, name, must, getattr(self, name))
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, tuple(x + 0.0 for x in values))
         is_sound = len(self.lower) == len(self.upper) and all(
             -math.inf < low <= high < math.inf
             for low, high in zip(self.lower, self.upper, strict=False)

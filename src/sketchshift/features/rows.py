@@ -13,9 +13,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchshift._text import nameless_columns
 from sketchshift._typing import FloatArray, RealArray
@@ -51,6 +52,7 @@ SCALES = (2.0**-20, 2.0**100)
 """Of noise: wider than any release has them, and their squares far from where floats end."""
 
 SHORTEST = 2.0**-900  # squared length of a row that has a direction; of less, digits are lost
+A = TypeVar("A", bound=NDArray[Any])
 _LIMITS = {"rho": (1e-20, 1e5), "delta": (1e-30, 1e-2), "sensitivity": SCALES, "scale": SCALES}
 _CALLER = "SketchSpec"  # people pass these numbers to it
 
@@ -134,6 +136,8 @@ class Ball:
         check_choice("Ball", "kind", self.kind, KINDS)
         radius = check_number("Ball", "radius", self.radius, low=1e-20, high=1e20)
         object.__setattr__(self, "radius", radius)
+        if not isinstance(self.charges, tuple | list):
+            raise parameter_error("Ball", "charges", "a tuple of Charge", self.charges)
         object.__setattr__(self, "charges", tuple(self.charges))
         are_charges = all(isinstance(charge, Charge) for charge in self.charges)
         if not are_charges or bool(self.charges) != (self.kind == "private"):
@@ -193,7 +197,8 @@ class Rows:
         unit = check_number(_CALLER, "unit", self.unit, low=2.0**-500, high=2.0**500)
         if math.frexp(unit)[0] != 0.5:
             raise parameter_error(_CALLER, "unit", "a power of two", self.unit)
-        if not (self.onto is None or self.onto == "sphere" or isinstance(self.onto, Ball)):
+        is_sphere = isinstance(self.onto, str) and self.onto == "sphere"
+        if not (self.onto is None or is_sphere or isinstance(self.onto, Ball)):
             raise parameter_error(_CALLER, "onto", "'sphere', a Ball or None", self.onto)
         checked = {
             "n_features": d,
@@ -238,18 +243,18 @@ class Rows:
     @cached_property
     def center_vector(self) -> FloatArray:
         """The center as an array of shape (d,)."""
-        return np.array(self.center if self.center is not None else np.zeros(self.n_features))
+        return frozen(np.array(np.zeros(self.n_features) if self.center is None else self.center))
 
     @cached_property
     def scale_vector(self) -> FloatArray:
         """The scale as an array of shape (d,)."""
         scale = 1.0 if self.scale is None else self.scale
-        return np.array(np.broadcast_to(scale, self.n_features), dtype=np.float64)
+        return frozen(np.array(np.broadcast_to(scale, self.n_features), dtype=np.float64))
 
     @cached_property
     def per_unit(self) -> FloatArray:
         """What a centered row is multiplied by: 1 / scale, rounded once, shape (d,)."""
-        return 1.0 / self.scale_vector
+        return frozen(1.0 / self.scale_vector)
 
     def normalise(
         self, X: RealArray, kernel: Kernel, rows: FloatArray, squared_norms: FloatArray
@@ -301,6 +306,12 @@ class Rows:
         if isinstance(fields.get("onto"), dict):
             fields["onto"] = Ball.from_dict(fields["onto"])
         return cls(**fields)
+
+
+def frozen(array: A) -> A:
+    """Return the array, which cannot be written to any more: equal specs share it."""
+    array.flags.writeable = False
+    return array
 
 
 def unit_for(bandwidth: float, d: int) -> float:

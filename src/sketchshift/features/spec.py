@@ -23,7 +23,7 @@ from sketchshift._validation import check_integer, check_number, parameter_error
 from sketchshift.errors import SpecError
 from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import MIN_FEATURES, Frequencies
-from sketchshift.features.rows import Rows, is_list, unit_for
+from sketchshift.features.rows import Rows, frozen, is_list, unit_for
 from sketchshift.features.waves import MAX_SKETCH_SIZE, Range, Waves
 from sketchshift.kernels import CELL_REACH, MOMENT_BITS, PHASE_LIMIT
 from sketchshift.recipe import Recipe
@@ -93,6 +93,12 @@ class Spectrum:
     def from_dict(cls, content: Any) -> Spectrum:
         """Read ``content``, what JSON holds of it."""
         return cls(**read_fields(cls, content))
+
+
+class _Families(tuple[tuple[str, str], ...]):
+    """Names and canonical parameters, checked already."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -205,6 +211,12 @@ class SketchSpec:
     def replaced(self, **parts: Any) -> SketchSpec:
         """Return the spec with other parts; see :meth:`of`."""
         own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if unknown := sorted(set(parts) - set(own)):
+            msg = (
+                f"a spec has the parts {', '.join(own)}, and not {', '.join(unknown)}. Replace "
+                "what a part holds in the part: spec.replaced(waves=replace(spec.waves, size=100))."
+            )
+            raise SpecError(msg)
         return SketchSpec.of(**own | parts)
 
     def _assemble(
@@ -223,10 +235,13 @@ class SketchSpec:
             "cells": (cells, Cells | None),
             "noise": (noise, Spectrum | None),
         }
+        kinds_of = {"waves": "Waves", "cells": "Cells", "noise": "a Spectrum"}
         for name, (value, kind) in kinds.items():
             if not isinstance(value, kind):
-                raise parameter_error(CALLER, name, f"{kind}".replace("|", "or"), value)
-        if spread is not None and spread != "columns" and not isinstance(spread, Axes):
+                must = "Rows(n_features, ...)" if name == "rows" else f"{kinds_of[name]} or None"
+                raise parameter_error(CALLER, name, must, value)
+        is_word = isinstance(spread, str) and spread == "columns"
+        if not (spread is None or is_word or isinstance(spread, Axes)):
             raise parameter_error(CALLER, "spread", "'columns', Axes or None", spread)
         for name, part in (("cells", cells), ("spread", spread)):
             if isinstance(part, Cells | Axes) and part.n_features != d:
@@ -234,10 +249,10 @@ class SketchSpec:
                 raise parameter_error(CALLER, name, must, part)
         if isinstance(families, Mapping):
             families = [(name, _check_parameters(name, families[name])) for name in families]
-        elif not isinstance(families, tuple):
+        elif families and not isinstance(families, _Families):
             must = "parameters by name of the family"
             raise parameter_error(CALLER, "families", must, families)
-        own: tuple[Any, ...] = (rows, waves, cells, spread, tuple(sorted(families)), noise)
+        own: tuple[Any, ...] = (rows, waves, cells, spread, _Families(sorted(families)), noise)
         for field, value in zip(dataclasses.fields(self), own, strict=True):
             object.__setattr__(self, field.name, value)
         self._check_together()
@@ -450,7 +465,7 @@ class SketchSpec:
         """
         try:
             content = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise SpecError(f"a sketch spec must be JSON, and this is not: {error}.") from None
         if not isinstance(content, dict):
             raise SpecError(f"a sketch spec must be a JSON object. Got {type(content).__name__}.")
@@ -506,14 +521,18 @@ def _check_parameters(name: Any, parameters: Any) -> str:
         raise parameter_error(CALLER, f"families[{name!r}]", must, parameters)
     try:
         return to_canonical(dict(parameters))
-    except (TypeError, ValueError) as cause:
+    except (TypeError, ValueError, RecursionError) as cause:
         must = f"what JSON can hold ({cause}): pass arrays as lists, by .tolist()"
         raise parameter_error(CALLER, f"families[{name!r}]", must, parameters) from None
 
 
 def to_canonical(content: Any) -> str:
-    """Return JSON with sorted keys and without blanks."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """Return JSON with sorted keys, without blanks and without -0.0."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    if "-0.0" not in text:
+        return text
+    plain = json.loads(text, parse_float=lambda number: float(number) + 0.0)
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _read_families(content: Any) -> Mapping[str, Any]:
@@ -526,4 +545,11 @@ def _read_families(content: Any) -> Mapping[str, Any]:
 def _draw(waves: Waves | None, d: int) -> Frequencies:
     if waves is None:
         return Frequencies(np.zeros((d, 0), dtype=np.float32), None)
-    return waves.draw(d)
+    found = waves.draw(d)
+    for array in (found.dense, found.weights, found.turns):
+        if array is not None:
+            frozen(array)
+    if found.structure is not None:
+        frozen(found.structure.signs)
+        frozen(found.structure.radii)
+    return found

@@ -21,7 +21,7 @@ import numpy as np
 
 from sketchshift._registry import added
 from sketchshift._typing import BoolArray, FloatArray, IntArray
-from sketchshift._validation import parameter_error
+from sketchshift._validation import check_integer, parameter_error
 from sketchshift.errors import SpecError
 from sketchshift.features import SketchSpec
 from sketchshift.kernels import BITS, Kernel, Runs
@@ -266,7 +266,7 @@ class FunctionFamily(Family):
     zones = frozenset(Zone)
 
     def __init__(self, spec: SketchSpec, *shape: int) -> None:
-        self.shape = shape
+        self.shape = tuple(check_integer(self.name, "shape", size, 1, 2**24) for size in shape)
         self.row_square = self.n_integers << (2 * BITS)
         self._is_private = spec.rows.ball is not None
 
@@ -358,8 +358,10 @@ def register_family(family: type[Family]) -> type[Family]:
     family : type
         The same, so that this is a decorator, too.
     """
+    if not (isinstance(family, type) and issubclass(family, Family)):
+        raise parameter_error("register_family", "family", "a class of Family", family)
     name = getattr(family, "name", None)
-    if not isinstance(name, str) or name in BUILT_IN:
+    if not isinstance(name, str) or not name or name in BUILT_IN:
         must = f"a text, and none of {', '.join(BUILT_IN)}"
         raise parameter_error("register_family", "name", must, name)
     known = REGISTERED.get(name)

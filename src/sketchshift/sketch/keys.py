@@ -172,7 +172,16 @@ def normalise_column(column: Any) -> Any:
         column = pc.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0
         return pc.if_else(pc.is_nan(column), None, column)
     refuse_kind(kind)
-    return column
+    same = STORED.get(kind) or (pa.timestamp("ms", kind.tz) if _in_seconds(kind) else kind)
+    return column if same == kind else column.cast(same)
+
+
+STORED = {pa.time32("s"): pa.time32("ms"), pa.date64(): pa.date32()}
+"""Types that Parquet files do not hold, and those that they hold instead."""
+
+
+def _in_seconds(kind: Any) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "s")
 
 
 def refuse_kind(kind: Any) -> None:

@@ -133,9 +133,12 @@ def sketch_by(
     reading = add_keys(reading, by)
     data = ask(data, query)
     names = [by] if isinstance(by, str) else list(by) if reading.keys else None
-    found: SketchTable = run_pass(
-        "sketch_by", data, reading, planning, _Slices, n_threads, progress, checkpoint, by=names
-    )
+    try:
+        found: SketchTable = run_pass(
+            "sketch_by", data, reading, planning, _Slices, n_threads, progress, checkpoint, by=names
+        )
+    except MemoryError as cause:  # where others took what was free
+        raise DataError(f"the slices do not fit in memory. {COARSER}") from cause
     return found
 
 

@@ -106,7 +106,7 @@ def read_parts(
         The first has no rows. Memory: one part, and of each column one page and 16 rows.
     """
     with _name_errors(path):
-        n_held, limit = 0, max_bytes or MOST_BYTES
+        n_held, limit, rows = 0, max_bytes or MOST_BYTES, _Rows()
         for opened in _open_files(parse_path(path)):
             with opened as source:
                 _check_sizes(pq.ParquetFile(source), where, max_bytes)
@@ -121,7 +121,9 @@ def read_parts(
                 few = file.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False)
                 batches = _join_batches(few, max(BATCH_BYTES, (max_bytes or 0) // BATCH_SHARE))
                 n_read = 0
-                for part in select_parts(_check_rows(batches, file), file.schema_arrow, where):
+                for part in select_parts(
+                    _check_rows(batches, file), file.schema_arrow, where, rows
+                ):
                     n_held += part.keys.nbytes + (0 if max_bytes is None else part.n_bytes)
                     n_read += len(part.keys)
                     if n_held > limit:
@@ -167,10 +169,23 @@ def _open_files(path: Place) -> Iterator[Any]:
             check_unchanged(file)
         return
     files = pq.ParquetDataset(path, partitioning=None)
-    yield from map(files.filesystem.open_input_file, files.files)
+    if not files.files:
+        msg = "the folder has no Parquet files. Give the one that `save` wrote to."
+        raise DataError(msg)
+    for file in files.files:
+        inside = os.path.relpath(file, path)
+        if "=" in inside.rpartition("/")[0]:
+            msg = (
+                f"the folder of {inside!r} is named after a key, which is in no column of the "
+                "file and would be lost. Write the table with all columns of its key."
+            )
+            raise DataError(msg)
+        yield files.filesystem.open_input_file(file)
 
 
-def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iterator[TablePart]:
+def select_parts(
+    batches: Iterable[Any], schema: Any, where: str | None, rows: _Rows | None = None
+) -> Iterator[TablePart]:
     """The rows of record batches for which a condition holds.
 
     Parameters
@@ -182,6 +197,8 @@ def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iter
     where : str or None
         As in :func:`read_parts`. Of rows left out no sketch is looked at, unless the condition
         names ``count``, which is then that of the sketches.
+    rows : _Rows or None
+        What reads them, where other files of the table came before.
 
     Yields
     ------
@@ -189,7 +206,7 @@ def select_parts(batches: Iterable[Any], schema: Any, where: str | None) -> Iter
         The first has no rows, so that a condition is read even where there are no batches.
     """
     _check_schema(schema)
-    rows, first = _Rows(), 0
+    rows, first = rows or _Rows(), 0
     yield rows.part(schema.empty_table(), where, first)
     for batch in batches:
         yield rows.part(batch, where, first)

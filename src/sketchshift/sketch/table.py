@@ -84,6 +84,11 @@ class SketchTable:
         """
         from sketchshift.sketch.keys import normalise_keys
 
+        if len(keys) != len(sketches):
+            msg = (
+                f"each sketch needs a key: there are {len(keys)} keys and {len(sketches)} sketches."
+            )
+            raise DataError(msg)
         for sketch in sketches[1:]:
             check_same_spec(sketches[0], sketch, "merge")
         if not sketches:
@@ -350,9 +355,14 @@ class SketchTable:
                 try:
                     if not _is_bound(plain, own, getattr(kind, "tz", None)):
                         raise TypeError
-                    end = pa.scalar(plain).cast(kind).cast(places.dtype.name).as_py()
+                    text = isinstance(plain, str)
+                    typed = pa.scalar(plain).cast(kind) if text else pa.scalar(plain, kind)
+                    end = typed.cast(places.dtype.name).as_py()
                 except (pa.ArrowException, ValueError, TypeError, OverflowError) as cause:
-                    msg = f"{value!r} is no value of {self.by[0]!r}, which holds {kind}."
+                    msg = (
+                        f"{value!r} is no value of {self.by[0]!r}, which holds {kind}. Pass one of "
+                        "`keys`, or its text, such as '2026-01-05' or '2026-01-05 13:00+01:00'."
+                    )
                     raise DataError(msg) from cause
                 found[1] = min(found[1], len(places))  # a missing one is in no window with an end
                 found[i] = int(np.searchsorted(places, places.dtype.type(end)))
@@ -478,9 +488,9 @@ def _is_bound(value: Any, own: Any, zone: str | None) -> bool:
     """Whether a bound of a window is a text, or of the Python type that values of the key have."""
     if (own is dt.date and isinstance(value, dt.datetime)) or isinstance(value, bool):
         return False
-    if own is dt.datetime and isinstance(value, dt.datetime):
-        return (value.tzinfo is None) == (zone is None)
-    return isinstance(value, (str, own))
+    if isinstance(value, dt.datetime | dt.time):
+        return isinstance(value, own) and (value.tzinfo is None) == (zone is None)
+    return isinstance(value, (str, own)) and value == value  # NaN has no place
 
 
 def _find_row(keys: Any, key: Any) -> int:

@@ -477,6 +477,12 @@ class Totals(AnyTotals):
         return found
 
     @property
+    def _all_weight(self) -> FloatArray:
+        """The weights as they are beyond capacity, too."""
+        n = self.layout.by_name["moments"].n_digits
+        return to_floats(self.dense["moments"][:, :n], n)[:, 0]
+
+    @property
     def weight(self) -> int:
         """See :class:`AnyTotals`."""
         return int(self.weights[0])
@@ -498,7 +504,7 @@ class Totals(AnyTotals):
 
     def check_capacity(self) -> None:
         """Refuse slices whose weight the totals could not hold."""
-        weights = self.weights * 2.0**-BITS + self.outlying(Zone.BEYOND)
+        weights = self._all_weight * 2.0**-BITS + self.outlying(Zone.BEYOND)
         heaviest = np.maximum(weights, self.counts[:, 0]).max(initial=0.0)
         check_capacity(float(heaviest), self.layout.capacity_bits)
 
@@ -512,6 +518,7 @@ class Totals(AnyTotals):
         counts, weights = self.counts, self.weights
         total = weights + 2.0**BITS * self.outlying(Zone.BEYOND)
         sound = ((counts >= 0) & (counts < _LARGEST)).all(axis=1)
+        sound &= np.abs(self._all_weight) < 2.0 * _LARGEST
         sound &= (weights >= 0) & (weights < _LARGEST) & (total >= 0) & (total < _LARGEST)
         sound &= (counts[:, 0] > 0) | ~self._have_some()
         u = counts[:, 0] + np.floor(weights * 2.0**-BITS)
