@@ -95,12 +95,6 @@ class Spectrum:
         return cls(**read_fields(cls, content))
 
 
-class _Families(tuple[tuple[str, str], ...]):
-    """Names and canonical parameters, checked already."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, init=False, repr=False)
 class SketchSpec:
     r"""The sketching operator: which features are summed, and in which integers.
@@ -192,7 +186,7 @@ class SketchSpec:
         *,
         cells: Cells | None = None,
         spread: str | Axes | None = "columns",
-        families: Mapping[str, Any] | Sequence[tuple[str, str]] = (),
+        families: Mapping[str, Any] | None = None,
         noise: Spectrum | None = None,
     ) -> SketchSpec:
         """Put a spec together from its parts.
@@ -211,6 +205,7 @@ class SketchSpec:
     def replaced(self, **parts: Any) -> SketchSpec:
         """Return the spec with other parts; see :meth:`of`."""
         own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        own["families"] = {name: self.parameters(name) for name, _ in self.families}
         if unknown := sorted(set(parts) - set(own)):
             msg = (
                 f"a spec has the parts {', '.join(own)}, and not {', '.join(unknown)}. Replace "
@@ -225,34 +220,32 @@ class SketchSpec:
         waves: Waves | None,
         cells: Cells | None = None,
         spread: str | Axes | None = "columns",
-        families: Mapping[str, Any] | Sequence[tuple[str, str]] = (),
+        families: Mapping[str, Any] | None = None,
         noise: Spectrum | None = None,
     ) -> None:
         d = rows.n_features if isinstance(rows, Rows) else 0
-        kinds: dict[str, tuple[Any, Any]] = {
-            "rows": (rows, Rows),
-            "waves": (waves, Waves | None),
-            "cells": (cells, Cells | None),
-            "noise": (noise, Spectrum | None),
-        }
-        kinds_of = {"waves": "Waves", "cells": "Cells", "noise": "a Spectrum"}
-        for name, (value, kind) in kinds.items():
-            if not isinstance(value, kind):
-                must = "Rows(n_features, ...)" if name == "rows" else f"{kinds_of[name]} or None"
-                raise parameter_error(CALLER, name, must, value)
         is_word = isinstance(spread, str) and spread == "columns"
-        if not (spread is None or is_word or isinstance(spread, Axes)):
-            raise parameter_error(CALLER, "spread", "'columns', Axes or None", spread)
+        for name, value, is_right, must in (
+            ("rows", rows, isinstance(rows, Rows), "Rows(n_features, ...)"),
+            ("waves", waves, isinstance(waves, Waves | None), "Waves or None"),
+            ("cells", cells, isinstance(cells, Cells | None), "Cells or None"),
+            ("noise", noise, isinstance(noise, Spectrum | None), "a Spectrum or None"),
+            (
+                "spread",
+                spread,
+                is_word or isinstance(spread, Axes | None),
+                "'columns', Axes or None",
+            ),
+            ("families", families, isinstance(families, Mapping | None), "parameters by name"),
+        ):
+            if not is_right:
+                raise parameter_error(CALLER, name, must, value)
         for name, part in (("cells", cells), ("spread", spread)):
             if isinstance(part, Cells | Axes) and part.n_features != d:
                 must = f"made for {counted(d, 'column')}"
                 raise parameter_error(CALLER, name, must, part)
-        if isinstance(families, Mapping):
-            families = [(name, _check_parameters(name, families[name])) for name in families]
-        elif families and not isinstance(families, _Families):
-            must = "parameters by name of the family"
-            raise parameter_error(CALLER, "families", must, families)
-        own: tuple[Any, ...] = (rows, waves, cells, spread, _Families(sorted(families)), noise)
+        found = [(name, _check_parameters(name, own)) for name, own in (families or {}).items()]
+        own: tuple[Any, ...] = (rows, waves, cells, spread, tuple(sorted(found)), noise)
         for field, value in zip(dataclasses.fields(self), own, strict=True):
             object.__setattr__(self, field.name, value)
         self._check_together()
@@ -287,9 +280,7 @@ class SketchSpec:
             raise SpecError(msg)
         if ball is not None and self.cells is not None:
             J = self.cells.n_cells
-            if (
-                J > MAX_PRIVATE_CELLS or not m
-            ):  # noise falls on every cell; of many, nothing is left
+            if J > MAX_PRIVATE_CELLS or not m:  # noise falls on every cell, and hides many
                 msg = (
                     f"a spec for private releases has at most {MAX_PRIVATE_CELLS} cells, and waves "
                     f"beside them: here are {J} cells and {m} frequencies. Plan with "
@@ -504,7 +495,7 @@ class SketchSpec:
             "waves": Waves.from_dict,
             "cells": lambda part: Cells.from_dict(part, rows.n_features),
             "spread": lambda part: part if part is None else Axes.from_text(part, rows.n_features),
-            "families": _read_families,
+            "families": lambda part: part,
             "noise": Spectrum.from_dict,
         }
         return cls.of(rows, **{name: makers[name](part) for name, part in content.items()})
@@ -533,12 +524,6 @@ def to_canonical(content: Any) -> str:
         return text
     plain = json.loads(text, parse_float=lambda number: float(number) + 0.0)
     return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _read_families(content: Any) -> Mapping[str, Any]:
-    if not isinstance(content, Mapping):
-        raise parameter_error(CALLER, "families", "parameters by name of the family", content)
-    return content
 
 
 @lru_cache(maxsize=4)
