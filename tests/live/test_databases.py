@@ -363,7 +363,8 @@ def test_commands_ask_databases_and_print_no_password(shop, tmp_path):
     )
 
 
-def test_commands_refuse_databases_without_a_password_in_the_message(shop, tmp_path):
+def test_commands_refuse_databases_without_a_password_in_the_message(shop, server, tmp_path):
+    server("CREATE TABLE IF NOT EXISTS another AS SELECT 1.0::float8 AS x")  # one would be read
     target = tmp_path / "s.sketch"
 
     assert "--query" in run("sketch", shop, "-k", "3", "-o", target)
@@ -375,6 +376,7 @@ def test_commands_refuse_databases_without_a_password_in_the_message(shop, tmp_p
     assert "a query is asked of a database" in run(
         "sketch", tmp_path / "x.csv", "--query", "t", "-k", "3", "-o", target
     )
+    server("DROP TABLE another")
 
 
 def test_nothing_is_left_open(postgres, server):
