@@ -11,9 +11,10 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchshift._text import listed
 from sketchshift.errors import Parameter, SpecError
@@ -24,6 +25,7 @@ __all__ = [
     "check_integer",
     "check_names",
     "check_number",
+    "frozen",
     "is_short_float",
     "parameter_error",
     "read_fields",
@@ -140,6 +142,15 @@ def unmasked(values: Any) -> Any:
         return values
     is_float = values.dtype.kind == "f"
     return np.ma.filled(values if is_float else values.astype(np.float64), np.nan)
+
+
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def frozen(array: A) -> A:
+    """The array, which cannot be written to any more: those who are equal share it."""
+    array.flags.writeable = False
+    return array
 
 
 def is_short_float(dtype: np.dtype[Any]) -> bool:

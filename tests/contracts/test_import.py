@@ -102,5 +102,5 @@ def test_importing_costs_little_more_than_numpy():
     )
 
     n, n_standard = map(int, run(code)[0].split())
-    assert n - n_standard < 55
+    assert n - n_standard < 50
     assert n_standard < 60

@@ -277,3 +277,14 @@ def test_a_spec_is_replaced_by_its_parts_alone():
         spec_of().replaced(sketch_size=3)
     with pytest.raises(SpecError, match="'families' parameter of SketchSpec"):
         SketchSpec.of(spec_of().rows, families=(("other", "{nope"),))
+
+
+def test_structured_frequencies_are_written_out_for_nobody_who_does_not_ask():
+    """Of 784 columns and 8192 frequencies they have 26 MB; a fingerprint needs 0.1."""
+    spec = SketchSpec(70, 100, 4.0, structured=True, seed=1234)
+    assert spec.fingerprint
+    assert spec.reach > 0.0
+    assert "turns" not in vars(spec.frequencies.structure)
+    for array in (spec.frequencies.turns, spec.frequencies.structure.signs):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 1.0

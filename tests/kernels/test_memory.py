@@ -8,7 +8,7 @@ import resource
 
 import pytest
 
-from sketchshift.kernels import free_memory
+from sketchshift.kernels.memory import free_memory
 
 V2 = {"memory.max": "900\n", "memory.current": "500\n", "memory.stat": "anon 1\ninactive_file 30\n"}
 V1 = {"memory.limit_in_bytes": "800", "memory.usage_in_bytes": "600"}

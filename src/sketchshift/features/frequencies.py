@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchshift._typing import Float32Array, FloatArray
-from sketchshift._validation import parameter_error
+from sketchshift._validation import frozen, parameter_error
 from sketchshift.features.stream import Purpose, exponential, logarithm, normals, uniforms
 from sketchshift.features.stream import signs as draw_random_signs
 
@@ -82,6 +82,10 @@ class Structure:
     signs: Float32Array
     radii: Float32Array
 
+    def __post_init__(self) -> None:
+        frozen(self.signs)
+        frozen(self.radii)
+
     @property
     def size(self) -> int:
         """D, the dimension after padding."""
@@ -103,7 +107,7 @@ class Structure:
                 y = _hadamard(y * sign)
             blocks.append(y)
         turns = np.concatenate(blocks, axis=1)[:, : len(self.radii)] * self.radii
-        return turns.astype(np.float32)
+        return frozen(turns.astype(np.float32))
 
     def to_bytes(self) -> bytes:
         """Signs as bytes 0 (+1) or 1 (-1), then radii, little-endian."""
@@ -147,6 +151,11 @@ class Frequencies:
     dense: Float32Array | None
     structure: Structure | None
     weights: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.dense, self.weights):
+            if array is not None:
+                frozen(array)
 
     @cached_property
     def turns(self) -> Float32Array:

@@ -13,10 +13,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchshift._text import nameless_columns
 from sketchshift._typing import FloatArray, RealArray
@@ -25,6 +24,7 @@ from sketchshift._validation import (
     check_integer,
     check_names,
     check_number,
+    frozen,
     parameter_error,
     read_fields,
 )
@@ -52,7 +52,6 @@ SCALES = (2.0**-20, 2.0**100)
 """Of noise: wider than any release has them, and their squares far from where floats end."""
 
 SHORTEST = 2.0**-900  # squared length of a row that has a direction; of less, digits are lost
-A = TypeVar("A", bound=NDArray[Any])
 _LIMITS = {"rho": (1e-20, 1e5), "delta": (1e-30, 1e-2), "sensitivity": SCALES, "scale": SCALES}
 _CALLER = "SketchSpec"  # people pass these numbers to it
 
@@ -306,12 +305,6 @@ class Rows:
         if isinstance(fields.get("onto"), dict):
             fields["onto"] = Ball.from_dict(fields["onto"])
         return cls(**fields)
-
-
-def frozen(array: A) -> A:
-    """Return the array, which cannot be written to any more: equal specs share it."""
-    array.flags.writeable = False
-    return array
 
 
 def unit_for(bandwidth: float, d: int) -> float:

@@ -23,7 +23,7 @@ from sketchshift._validation import check_integer, check_number, parameter_error
 from sketchshift.errors import SpecError
 from sketchshift.features.cells import Axes, Cells
 from sketchshift.features.frequencies import MIN_FEATURES, Frequencies
-from sketchshift.features.rows import Rows, frozen, is_list, unit_for
+from sketchshift.features.rows import Rows, is_list, unit_for
 from sketchshift.features.waves import MAX_SKETCH_SIZE, Range, Waves
 from sketchshift.kernels import CELL_REACH, MOMENT_BITS, PHASE_LIMIT
 from sketchshift.recipe import Recipe
@@ -530,11 +530,4 @@ def to_canonical(content: Any) -> str:
 def _draw(waves: Waves | None, d: int) -> Frequencies:
     if waves is None:
         return Frequencies(np.zeros((d, 0), dtype=np.float32), None)
-    found = waves.draw(d)
-    for array in (found.dense, found.weights, found.turns):
-        if array is not None:
-            frozen(array)
-    if found.structure is not None:
-        frozen(found.structure.signs)
-        frozen(found.structure.radii)
-    return found
+    return waves.draw(d)

@@ -21,7 +21,6 @@ from sketchshift.kernels.contract import (
     Matcher,
     Runs,
 )
-from sketchshift.kernels.memory import free_memory
 from sketchshift.kernels.select import processors, select_kernel
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "Kernel",
     "Matcher",
     "Runs",
-    "free_memory",
     "processors",
     "select_kernel",
 ]

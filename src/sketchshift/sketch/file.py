@@ -21,7 +21,6 @@ from sketchshift._registry import first_answer
 from sketchshift._text import listed
 from sketchshift.errors import DataError, SketchFormatError, SpecError
 from sketchshift.features import SketchSpec
-from sketchshift.sketch.packing import pack_slices, unpack_slices
 from sketchshift.sketch.totals import Layout, Totals
 
 __all__ = [
@@ -136,6 +135,8 @@ def read_plan(text: bytes) -> tuple[Layout, str]:
 
 def encode(fingerprint: str, totals: Totals) -> bytes:
     """Bytes of one slice as a sketch: a function of its content alone."""
+    from sketchshift.sketch.packing import pack_slices
+
     ((data, _),) = pack_slices(totals, fingerprint)
     return pack(MAGIC, plan_text(fingerprint, totals.layout), data.tobytes())
 
@@ -144,6 +145,8 @@ def decode(data: bytes) -> tuple[SketchSpec, str, Totals]:
     """Read spec, fingerprint and totals of a sketch; refuse anything unsound."""
     if bytes(data[: len(PRIVATE_MAGIC)]) == PRIVATE_MAGIC:
         raise SketchFormatError("this is a private sketch. Read it with ss.load.")
+    from sketchshift.sketch.packing import unpack_slices
+
     text, payload = unpack(data, MAGIC)
     layout, fingerprint = read_plan(text)
     edges = np.array([0, len(payload)])

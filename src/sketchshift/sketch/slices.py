@@ -23,7 +23,8 @@ from sketchshift.data.open import ask
 from sketchshift.data.source import spans
 from sketchshift.errors import DataError, SketchFormatError, SketchshiftError
 from sketchshift.features import SketchSpec
-from sketchshift.kernels import Runs, free_memory
+from sketchshift.kernels import Runs
+from sketchshift.kernels.memory import free_memory
 from sketchshift.recipe import Recipe
 from sketchshift.sketch.checkpoint import check_same_plan
 from sketchshift.sketch.keys import (

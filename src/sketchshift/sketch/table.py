@@ -26,7 +26,6 @@ from sketchshift._writing import opened_atomically
 from sketchshift.errors import DataError, IncompatibleSketchesError, RemovalError
 from sketchshift.features import SketchSpec
 from sketchshift.sketch.file import PARQUET_START, check_ending, plan_text, register_kind
-from sketchshift.sketch.packing import pack_slices
 from sketchshift.sketch.sketch import Sketch, check_removal, check_same_spec
 from sketchshift.sketch.totals import Totals
 
@@ -388,6 +387,8 @@ class SketchTable:
     def to_arrow(self) -> Any:
         """An Arrow table with the columns of the key, ``count``, ``plan`` and ``sketch``."""
         import pyarrow as pa
+
+        from sketchshift.sketch.packing import pack_slices
 
         chunks, plans = [], []
         if self.totals is not None:
