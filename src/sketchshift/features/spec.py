@@ -244,9 +244,10 @@ class SketchSpec:
             if isinstance(part, Cells | Axes) and part.n_features != d:
                 must = f"made for {counted(d, 'column')}"
                 raise parameter_error(CALLER, name, must, part)
-        found = [(name, _check_parameters(name, own)) for name, own in (families or {}).items()]
-        own: tuple[Any, ...] = (rows, waves, cells, spread, tuple(sorted(found)), noise)
-        for field, value in zip(dataclasses.fields(self), own, strict=True):
+        named = (families or {}).items()
+        found = tuple(sorted((name, _check_parameters(name, each)) for name, each in named))
+        parts: tuple[Any, ...] = (rows, waves, cells, spread, found, noise)
+        for field, value in zip(dataclasses.fields(self), parts, strict=True):
             object.__setattr__(self, field.name, value)
         self._check_together()
 
@@ -385,23 +386,23 @@ class SketchSpec:
         """One line for messages: what differs between specs that do not match."""
         rows, waves = self.rows, self.waves
         parts = [f"d={self.n_features}", f"m={self.sketch_size}"]
-        known: dict[str, tuple[Any, Any]] = {}  # values and defaults by name
-        if waves is not None:
-            known |= {
-                "bandwidth": (waves.bandwidths, None),
-                "seed": (waves.seed, None),
-                "law": (waves.law, "gaussian"),
-                "structured": (waves.structured, False),
-            }
-        known["columns"] = rows.names, None
-        known |= {name: (getattr(rows, name), None) for name in ("center", "scale")}
-        known |= {"far_share": (0.0 if waves is None else waves.beyond, 0.0)}
-        known |= {"precision": (waves.precision, "float32")} if waves else {}
-        known |= {"unit": (rows.unit, unit_for(self.bandwidths[0], rows.n_features))}
-        known |= {"onto": (rows.onto, None), "noise": (self.noise, None)}
-        known |= {"spread": (self.spread, "columns")} if self.axes is None else {}
-        for name, (value, default) in known.items():
-            if value != default:
+        usual = unit_for(self.bandwidths[0], rows.n_features)
+        for name, value, default in (
+            ("bandwidth", waves and waves.bandwidths, None),
+            ("seed", waves and waves.seed, None),
+            ("law", waves and waves.law, "gaussian"),
+            ("structured", waves and waves.structured, False),
+            ("columns", rows.names, None),
+            ("center", rows.center, None),
+            ("scale", rows.scale, None),
+            ("far_share", waves and waves.beyond, 0.0),
+            ("precision", waves and waves.precision, "float32"),
+            ("unit", rows.unit, usual),
+            ("onto", rows.onto, None),
+            ("noise", self.noise, None),
+            ("spread", "nothing" if self.spread is None else None, None),
+        ):
+            if value is not None and value != default:
                 parts.append(f"{name}={_shortened(repr(value))}")
         if self.cells is not None:
             parts.append(f"cells={self.cells.n_cells}")
@@ -412,18 +413,6 @@ class SketchSpec:
             kinds = dict.fromkeys(part.kind for part in rows.recipe.parts)
             parts.append(f"recipe={'+'.join(kinds)}")
         return ", ".join([*parts, f"fingerprint={self.fingerprint[:8]}"])
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What a person may want to know of it, by name."""
-        is_standardised = "yes" if self.rows.is_standardised else "no"
-        known = {"metric": self.rows.metric, "standardised": is_standardised}
-        if self.cells is not None:
-            known["cells"] = f"{self.cells.n_cells:,}"
-        known["waves"] = f"{self.sketch_size:,}"
-        if self.waves is not None:
-            known["seed"] = str(self.waves.seed)
-        return {**known, "fingerprint": self.fingerprint[:8]}
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no blanks, what has its default left out."""

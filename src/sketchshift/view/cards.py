@@ -58,7 +58,7 @@ def card_of(thing: Any) -> str | None:
 
 @card_of.register
 def _of_spec(spec: SketchSpec) -> str:
-    parts, recipe = [facts(spec.facts)], spec.rows.recipe
+    parts, recipe = [_facts_of(spec)], spec.rows.recipe
     if recipe is not None:
         how = [
             [
@@ -72,6 +72,17 @@ def _of_spec(spec: SketchSpec) -> str:
         names = spec.rows.names
         parts += [note(", ".join(names[:COLUMNS_NAMED])), _more(len(names), COLUMNS_NAMED)]
     return card(f"Plan for sketches of {counted(spec.n_features, 'column')}", *parts)
+
+
+def _facts_of(spec: SketchSpec) -> Html:
+    is_standardised = "yes" if spec.rows.is_standardised else "no"
+    known = {"metric": spec.rows.metric, "standardised": is_standardised}
+    if spec.cells is not None:
+        known["cells"] = f"{spec.cells.n_cells:,}"
+    known["waves"] = f"{spec.sketch_size:,}"
+    if spec.waves is not None:
+        known["seed"] = str(spec.waves.seed)
+    return facts(known | {"fingerprint": spec.fingerprint[:8]})
 
 
 def _more(n: int, shown: int) -> Html:
@@ -108,7 +119,7 @@ def _of_columns(what: str, sketch: AnySketch, known: Html) -> str:
         ]
         parts.append(grid(["column", "mean", "standard deviation"], rows))
         parts.append(_more(spec.n_features, COLUMNS_SHOWN))
-    return card(title, *parts, fold("Plan", facts(spec.facts)))
+    return card(title, *parts, fold("Plan", _facts_of(spec)))
 
 
 @card_of.register
@@ -130,7 +141,7 @@ def _of_table(table: SketchTable) -> str:
         curve([float(c) for c in counts], titles),
         grid([", ".join(table.by), "rows"], rows),
     ]
-    return card(title, *parts, fold("Plan", facts(table.spec.facts)))
+    return card(title, *parts, fold("Plan", _facts_of(table.spec)))
 
 
 def _keys_of(table: SketchTable) -> list[str]:
