@@ -280,7 +280,7 @@ class TextTable:
 
 
 def look_at(path: Place, given: Dialect, asked: Sequence[str]) -> Iterator[tuple[TextTable, Rows]]:
-    """What the first part of a file tells, then what larger parts of it do: lines may be long.
+    """Results of the first part of a file, then of larger parts: lines may be long.
 
     Yields the table and its first rows.
     """

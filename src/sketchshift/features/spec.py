@@ -311,7 +311,7 @@ class SketchSpec:
 
     @property
     def bandwidths(self) -> tuple[float, float]:
-        """Least and largest bandwidth; without waves, what the unit of rows tells of one."""
+        """Least and largest bandwidth; without waves, one that has the unit of the rows."""
         of_unit = self.rows.unit * math.sqrt(self.n_features)
         return (of_unit, of_unit) if self.waves is None else self.waves.range
 

@@ -223,7 +223,7 @@ class AnyTotals(ABC):
         """Weight of the rows of a single slice, in steps of 2**-BITS."""
 
     def decode(self, name: str) -> Any:
-        """What the integers of a family in a single slice say, as its ``decode`` tells it, once."""
+        """What ``decode`` of a family makes of a single slice, made once."""
         if name not in self._decoded:
             self._decoded[name] = self.layout.by_name[name].decode(self)
         return self._decoded[name]

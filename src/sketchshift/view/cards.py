@@ -239,10 +239,10 @@ def _of_watch(watch: Watch) -> str:
         rows.append(_curve_row(Html(f"{chip(i)} {name}"), shares, show, keys, colour=colour))
     span = f"{keys[0]} to {keys[-1]}" + ("; orange dots are alarms" if any(alarms) else "")
     named = zip(keys, watch.slices, strict=True)
-    told = [note(f"{key}: {each.sentence}") for key, each in named if each.drifted]
-    last = told[-SENTENCES_SHOWN:]
-    if len(told) > len(last):
-        last.insert(0, note(f"The last {len(last)} of {len(told)} alarms:"))
+    alarmed = [note(f"{key}: {each.sentence}") for key, each in named if each.drifted]
+    last = alarmed[-SENTENCES_SHOWN:]
+    if len(alarmed) > len(last):
+        last.insert(0, note(f"The last {len(last)} of {len(alarmed)} alarms:"))
     head = ["", "over time", "least", "most", "last"]
     return card(title, note(span), grid(head, rows), *last)
 
